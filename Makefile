@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+# The verbs. Each says what it does and about how long it takes.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help test loom doctor kernel kunit runner shell evaluate lint clean
+
+ARCH ?= x86_64
+SCALE ?= short
+# Given on the command line, these reach the tools.
+export ARCH KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
+
+with := tests/tools/with
+mmb := PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/tools $(with) kernel python3 -m mmb --arch $(ARCH)
+
+help: ## this list
+	@echo "mm_batch: batching for Linux memory reclaim, in Rust"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@echo "Variables: ARCH=x86_64|arm64  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
+	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
+
+test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
+	@tests/tools/test all
+
+loom: ## the loom models; T=name runs one and shows all it prints (15 s)
+	@tests/tools/test loom $(T)
+
+doctor: ## what is there, what is missing, and the command that mends it (1 s)
+	@tests/tools/doctor
+
+kernel: ## the patched kernel, built (first 12 min, then 10 s)
+	@$(mmb) kernel
+
+kunit: ## KUnit in the patched kernel under QEMU; writes a JUnit file (1 min beyond make kernel)
+	@$(mmb) kunit
+
+runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (1 min beyond make kernel)
+	@$(mmb) kernel >/dev/null
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/tools $(with) kernel python3 tests/tools/test_mmb.py
+
+shell: ## boots the patched kernel to a prompt (20 s beyond make kernel)
+	@$(mmb) shell
+
+evaluate: ## the main job: build, boot, every row in every mode, one table (first 20 min, then 5; SCALE=full 40)
+	@$(mmb) --scale $(SCALE) evaluate
+
+lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
+	@tests/tools/lint
+
+clean: ## removes builds and trees; downloads and tools stay
+	@tests/tools/clean

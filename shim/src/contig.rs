@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The port of `contig_free`: a range of allocated pages, as one CPU sees it.
+//!
+//! Models `put_page_testzero()`, `memdesc_section()` and `page_zone_id()` (include/linux/mm.h) and
+//! the result of `free_pages_prepare()` (mm/page_alloc.c), 7.2. With sections, struct pages are
+//! contiguous only within one: a walk that leaves its section panics.
+//!
+//! Left out: what prepare does to a page (uncharge, poison, page_owner and the like); only its
+//! result counts. A zone is an interval of page frames: one that leaves and returns within a block
+//! is not modelled.
+//!
+//! ```
+//! use mm_batch::{contig_free::free_contig_range, pages::Held};
+//! use mm_shim::contig::{Cpu, Layout, Mm};
+//!
+//! let layout = Layout::plain(512, 20);
+//! let mm = Mm::new(layout.clone());
+//! let range = layout.range().expect("20 pages");
+//! free_contig_range(&Cpu::new(&mm, 0), range, Held::Refcounted);
+//! let orders: Vec<u32> = mm.with_lists(|l| l.blocks().iter().map(|b| b.order).collect());
+//! assert_eq!(orders, [4, 2]);
+//! ```
+
+use crate::{
+    lists::{
+        Lists,
+        Side,
+        State, //
+    },
+    page::Page,
+    sync::Mutex, //
+};
+use mm_batch::{
+    contig_free::{
+        ContigMm,
+        FreeBlock, //
+    },
+    pages::{
+        Held,
+        LonePage,
+        PageRange,
+        Pfn, //
+    }, //
+};
+use std::{
+    collections::BTreeSet,
+    num::NonZero, //
+};
+
+/// The order of the largest buddy block, as on x86_64 and arm64 with 4 KiB pages.
+pub const MAX_PAGE_ORDER: u32 = 10;
+
+/// What a model starts from.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// First page frame number.
+    pub first: usize,
+    /// Number of pages.
+    pub nr: usize,
+    /// The references of each page: 0 is frozen. Pages beyond the vector's end have 1.
+    pub counts: Vec<i32>,
+    /// Page frames whose prepare fails.
+    pub bad: BTreeSet<usize>,
+    /// Page frames at which a zone begins.
+    pub zone_starts: BTreeSet<usize>,
+    /// Pages per section of SPARSEMEM without vmemmap; none if all struct pages are contiguous.
+    pub section: Option<NonZero<usize>>,
+}
+
+impl Layout {
+    /// `nr` pages from `first` on with one reference each, in one zone, with contiguous struct
+    /// pages.
+    pub fn plain(first: usize, nr: usize) -> Self {
+        Self {
+            first,
+            nr,
+            counts: Vec::new(),
+            bad: BTreeSet::new(),
+            zone_starts: BTreeSet::new(),
+            section: None,
+        }
+    }
+
+    /// The same range for the algorithm to free.
+    pub fn range(&self) -> Option<PageRange> {
+        PageRange::new(Pfn::new(self.first), self.nr)
+    }
+}
+
+/// Pages on their way to the allocator.
+#[derive(Debug)]
+pub struct Mm {
+    layout: Layout,
+    pages: Vec<Page>,
+    lists: Mutex<Lists>,
+}
+
+impl Mm {
+    /// The pages that `layout` describes.
+    pub fn new(layout: Layout) -> Self {
+        let count = |i: usize| layout.counts.get(i).copied().unwrap_or(1);
+        Self {
+            pages: (0..layout.nr).map(|i| Page::new(count(i))).collect(),
+            lists: Mutex::new(Lists::new(
+                Pfn::new(layout.first),
+                layout.nr,
+                MAX_PAGE_ORDER,
+            )),
+            layout,
+        }
+    }
+
+    /// A page.
+    ///
+    /// # Panics
+    ///
+    /// If it is not one of this model's.
+    pub fn page(&self, pfn: Pfn) -> &Page {
+        &self.pages[pfn.get() - self.layout.first]
+    }
+
+    /// The number of the zone that a page is in.
+    pub fn zone(&self, pfn: usize) -> usize {
+        self.layout.zone_starts.range(..=pfn).count()
+    }
+
+    /// What reads the lists, at the end of a test or of a thread.
+    pub fn with_lists<T>(&self, look: impl FnOnce(&Lists) -> T) -> T {
+        look(&self.lists.lock().expect("a thread of the model panicked"))
+    }
+
+    /// The state of a page.
+    pub fn state(&self, pfn: usize) -> State {
+        self.with_lists(|lists| lists.state(Pfn::new(pfn)))
+    }
+
+    /// Prepares a page whose count is zero; whether it may be freed.
+    fn prepare(&self, pfn: Pfn, side: Side) -> bool {
+        self.page(pfn).assert_quiet();
+        let passes = !self.layout.bad.contains(&pfn.get());
+        self.lists
+            .lock()
+            .expect("a thread of the model panicked")
+            .prepare(pfn, side, passes);
+        passes
+    }
+
+    fn free_block(&self, head: Pfn, order: u32, side: Side) {
+        let last = head.get() + (1 << order) - 1;
+        assert_eq!(
+            self.zone(head.get()),
+            self.zone(last),
+            "a block crosses a zone"
+        );
+        self.lists
+            .lock()
+            .expect("a thread of the model panicked")
+            .free_block(head, order, side);
+    }
+
+    /// `put_page()` on an order-0 page: whoever drops the last reference frees it.
+    pub fn put_page(&self, pfn: Pfn, side: Side) {
+        if self.page(pfn).put_testzero() && self.prepare(pfn, side) {
+            self.free_block(pfn, 0, side);
+        }
+    }
+}
+
+/// One CPU that frees pages: the port's implementation.
+#[derive(Debug)]
+pub struct Cpu<'mm> {
+    mm: &'mm Mm,
+    side: Side,
+}
+
+impl<'mm> Cpu<'mm> {
+    /// `mm`, freed by `side`.
+    pub fn new(mm: &'mm Mm, side: Side) -> Self {
+        Self { mm, side }
+    }
+
+    fn drop_and_prepare(&self, pfn: Pfn, held: Held) -> bool {
+        let free = match held {
+            Held::Refcounted => self.mm.page(pfn).put_testzero(),
+            Held::Frozen => {
+                assert_eq!(self.mm.page(pfn).count(), 0, "a frozen page has references");
+                true
+            }
+        };
+        free && self.mm.prepare(pfn, self.side)
+    }
+}
+
+impl ContigMm for Cpu<'_> {
+    const MAX_PAGE_ORDER: u32 = MAX_PAGE_ORDER;
+
+    fn contiguous_struct_pages(&self, first: Pfn) -> NonZero<usize> {
+        match self.mm.layout.section {
+            Some(section) => {
+                NonZero::new(section.get() - first.get() % section).expect("less than a section")
+            }
+            None => NonZero::<usize>::MAX,
+        }
+    }
+
+    fn free_page(&self, page: LonePage, held: Held) {
+        if self.drop_and_prepare(page.pfn(), held) {
+            self.mm.free_block(page.pfn(), 0, self.side);
+        }
+    }
+
+    fn prepare_run(&self, pages: &PageRange, held: Held) -> usize {
+        if let Some(section) = self.mm.layout.section {
+            let last = pages.first().get() + pages.nr().get() - 1;
+            assert_eq!(
+                pages.first().get() / section,
+                last / section,
+                "a walk leaves its section"
+            );
+        }
+        (0..pages.nr().get())
+            .find(|&i| !self.drop_and_prepare(pages.first().add(i), held))
+            .unwrap_or(pages.nr().get())
+    }
+
+    fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
+        self.mm.zone(a.get()) == self.mm.zone(b.get())
+    }
+
+    fn free_prepared(&self, block: FreeBlock) {
+        self.mm.free_block(block.head(), block.order(), self.side);
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The kernel's ordered atomics, in C11 terms that loom explores faithfully.
+//!
+//! loom takes a SeqCst access for an AcqRel one but knows the SeqCst fence, so a fully ordered
+//! read-modify-write is a relaxed one between two fences (Documentation/atomic_t.txt says the same
+//! of the kernel's: "fully ordered" is smp_mb() on both sides).
+//!
+//! Left out: address, data and control dependencies, which C11 does not have (a model may raise a
+//! false alarm there), and load buffering, which loom does not explore (a model may miss a bug
+//! there).
+
+use crate::sync::atomic::{
+    fence,
+    AtomicI32,
+    Ordering::{
+        Relaxed,
+        SeqCst, //
+    }, //
+};
+
+/// `atomic_dec_and_test()`: fully ordered.
+pub fn atomic_dec_and_test(v: &AtomicI32) -> bool {
+    fence(SeqCst);
+    let old = v.fetch_sub(1, Relaxed);
+    fence(SeqCst);
+    old == 1
+}
+
+/// `atomic_add_unless(v, 1, 0)`: fully ordered where it adds, unordered where it does not.
+pub fn atomic_inc_not_zero(v: &AtomicI32) -> bool {
+    let mut old = v.load(Relaxed);
+    while old != 0 {
+        fence(SeqCst);
+        match v.compare_exchange(old, old + 1, Relaxed, Relaxed) {
+            Ok(_) => {
+                fence(SeqCst);
+                return true;
+            }
+            Err(now) => old = now,
+        }
+    }
+    false
+}

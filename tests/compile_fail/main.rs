@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! "Does not compile" is a claim: each case compiles without its marked lines, and fails with them,
+//! by the error that it names. (A plain `compile_fail` doc test would pass for any error, a typo
+//! among them.)
+#![cfg(not(loom))]
+
+use std::{
+    fs,
+    path::{
+        Path,
+        PathBuf, //
+    },
+    process::{
+        Command,
+        Output, //
+    }, //
+};
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("compile_fail/cases")
+}
+
+fn rustc(source: &Path, out: &Path, more: &[&str]) -> Output {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    Command::new(rustc)
+        .args([
+            "--edition=2021",
+            "--crate-type=lib",
+            "--emit=metadata",
+            "-Awarnings",
+        ])
+        .args([
+            "--check-cfg=cfg(bad,CONFIG_MM_BATCH,CONFIG_MM_BATCH_KUNIT_TEST)",
+            "--out-dir",
+        ])
+        .arg(out)
+        .args(more)
+        .arg(source)
+        .output()
+        .expect("rustc runs")
+}
+
+#[test]
+fn each_case_fails_by_its_own_error() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compile_fail");
+    fs::create_dir_all(&out).expect("a folder under target");
+    let crate_root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rust/mm_batch/mm_batch.rs");
+    let built = rustc(&crate_root, &out, &[]);
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    let dependency = format!("mm_batch={}", out.join("libmm_batch.rmeta").display());
+    let with_it = ["--extern", dependency.as_str()];
+
+    let mut cases: Vec<_> = fs::read_dir(here())
+        .expect("the cases")
+        .map(|case| case.expect("a file").path())
+        .collect();
+    cases.sort();
+    for case in &cases {
+        let name = case.file_name().expect("a file").to_string_lossy();
+        let text = fs::read_to_string(case).expect("a case");
+        let want = text
+            .lines()
+            .find_map(|line| line.strip_prefix("//! error: "))
+            .expect("'//! error: E....'");
+        let good = rustc(case, &out, &with_it);
+        assert!(
+            good.status.success(),
+            "{name} fails by itself: {}",
+            String::from_utf8_lossy(&good.stderr)
+        );
+        let bad = rustc(case, &out, &[&with_it[..], &["--cfg", "bad"]].concat());
+        let errors = String::from_utf8_lossy(&bad.stderr).into_owned();
+        assert!(!bad.status.success(), "{name} compiles");
+        let codes: Vec<_> = errors
+            .lines()
+            .filter(|line| line.starts_with("error["))
+            .collect();
+        assert!(
+            !codes.is_empty() && codes.iter().all(|line| line.contains(want)),
+            "{name}: not {want}: {errors}"
+        );
+        println!("compile_fail: {name} {want}");
+    }
+    assert!(cases.len() >= 6, "cases are missing");
+}

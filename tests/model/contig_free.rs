@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `contig_free`: any pfn, length, reference pattern, failing prepare, section and zone layout.
+
+use crate::oracle::{
+    assert_exact_and_maximal,
+    free_page_by_page,
+    section_of,
+    CRange, //
+};
+use mm_batch::{
+    contig_free::{
+        free_contig_range,
+        free_pages_bulk,
+        PageArray, //
+    },
+    pages::{
+        Held,
+        PageRange,
+        Pfn, //
+    }, //
+};
+use mm_shim::{
+    contig::{
+        Cpu,
+        Layout,
+        Mm, //
+    },
+    lists::State, //
+};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const BIGGEST: usize = 3 * 1024 + 5;
+
+/// Where ranges begin: near 0, near block and section boundaries, anywhere.
+fn first() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        0usize..4,
+        (0u32..24, 0usize..4).prop_map(|(order, off)| (1usize << order).saturating_sub(2) + off),
+        0usize..1 << 40,
+    ]
+}
+
+fn nr() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        3 => 1usize..40,
+        2 => (0u32..11, 0usize..3).prop_map(|(order, off)| (1usize << order).max(2) - 1 + off),
+        1 => 1usize..=BIGGEST,
+    ]
+}
+
+/// Some of the range's pages.
+fn some_of(nr: usize) -> impl Strategy<Value = BTreeSet<usize>> {
+    proptest::collection::btree_set(0..nr, 0..6)
+}
+
+fn layout(held: Held) -> impl Strategy<Value = Layout> {
+    (first(), nr())
+        .prop_flat_map(|(first, nr)| {
+            (
+                Just(first),
+                Just(nr),
+                some_of(nr),
+                some_of(nr),
+                some_of(nr),
+                proptest::option::of(10u32..13),
+            )
+        })
+        .prop_map(move |(first, nr, raised, bad, zones, section)| {
+            let count = |i| match held {
+                Held::Frozen => 0,
+                Held::Refcounted => 1 + i32::from(raised.contains(&i)),
+            };
+            Layout {
+                first,
+                nr,
+                counts: (0..nr).map(count).collect(),
+                bad: bad.iter().map(|i| first + i).collect(),
+                zone_starts: zones.iter().map(|i| first + i).collect(),
+                section: section.and_then(section_of),
+            }
+        })
+}
+
+fn freed(layout: &Layout, held: Held) -> Mm {
+    let mm = Mm::new(layout.clone());
+    free_contig_range(&Cpu::new(&mm, 0), layout.range().expect("not empty"), held);
+    mm
+}
+
+fn check(layout: &Layout, held: Held) {
+    let mm = freed(layout, held);
+    let one_by_one = Mm::new(layout.clone());
+    free_page_by_page(&one_by_one, layout, held);
+    for pfn in layout.first..layout.first + layout.nr {
+        assert_eq!(mm.state(pfn), one_by_one.state(pfn), "pfn {pfn:#x}");
+        let pfn = Pfn::new(pfn);
+        assert_eq!(mm.page(pfn).count(), one_by_one.page(pfn).count());
+    }
+    assert_eq!(
+        mm.with_lists(|l| l.pgfree()),
+        one_by_one.with_lists(|l| l.pgfree())
+    );
+    mm.with_lists(|lists| assert_exact_and_maximal(&mm, lists, layout));
+
+    // Where no zone begins inside, nothing may differ from C.
+    if layout
+        .zone_starts
+        .iter()
+        .all(|&start| start == layout.first)
+    {
+        let c = CRange { layout, held };
+        assert_eq!(mm.with_lists(|lists| lists.blocks()), c.blocks());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(400)
+    })]
+
+    #[test]
+    fn refcounted_ranges(layout in layout(Held::Refcounted)) {
+        check(&layout, Held::Refcounted);
+    }
+
+    #[test]
+    fn frozen_ranges(layout in layout(Held::Frozen)) {
+        check(&layout, Held::Frozen);
+    }
+
+    /// In one zone the blocks are C's, whatever else the layout has.
+    #[test]
+    fn blocks_are_those_of_c(mut layout in layout(Held::Refcounted)) {
+        layout.zone_starts.clear();
+        check(&layout, Held::Refcounted);
+    }
+
+    /// An array of pages in any order: every page is freed, runs as blocks.
+    #[test]
+    fn page_arrays(runs in proptest::collection::vec((0usize..512, 1usize..40), 1..8)) {
+        let layout = Layout::plain(0, 1024);
+        let mm = Mm::new(layout);
+        let mut taken = BTreeSet::new();
+        let pages: Vec<usize> = runs
+            .iter()
+            .flat_map(|&(first, nr)| first..first + nr)
+            .filter(|&pfn| taken.insert(pfn))
+            .collect();
+        let mut array = Pages { pfns: &pages, yields: 0 };
+        free_pages_bulk(&Cpu::new(&mm, 0), &mut array);
+        prop_assert!(array.yields > 0);
+        for pfn in 0..1024 {
+            prop_assert_eq!(mm.state(pfn) == State::Free(0), taken.contains(&pfn));
+        }
+        mm.with_lists(|lists| lists.blocks());
+    }
+}
+
+/// `num_pages_contiguous()` on a plain array.
+struct Pages<'a> {
+    pfns: &'a [usize],
+    yields: usize,
+}
+
+impl PageArray for Pages<'_> {
+    fn next_run(&mut self) -> Option<PageRange> {
+        let first = *self.pfns.first()?;
+        let nr = self
+            .pfns
+            .iter()
+            .zip(first..)
+            .take_while(|(pfn, next)| **pfn == *next)
+            .count();
+        self.pfns = &self.pfns[nr..];
+        PageRange::new(Pfn::new(first), nr)
+    }
+
+    fn cond_resched(&mut self) {
+        self.yields += 1;
+    }
+}
+
+#[test]
+fn a_page_still_held_is_left_to_its_holder() {
+    let mut layout = Layout::plain(512, 16);
+    layout.counts = vec![1; 16];
+    layout.counts[5] = 2;
+    let mm = freed(&layout, Held::Refcounted);
+    assert_eq!(mm.state(512 + 5), State::Allocated);
+    assert_eq!(mm.page(Pfn::new(512 + 5)).count(), 1);
+    mm.put_page(Pfn::new(512 + 5), 1);
+    assert_eq!(mm.state(512 + 5), State::Free(1));
+    mm.with_lists(|lists| {
+        assert_eq!(lists.pgfree(), 16);
+        lists.blocks();
+    });
+}
+
+#[test]
+fn the_largest_range_of_the_benchmarks() {
+    let layout = Layout::plain(4096, BIGGEST);
+    let blocks = freed(&layout, Held::Refcounted).with_lists(|lists| lists.blocks());
+    let orders: Vec<u32> = blocks.iter().map(|block| block.order).collect();
+    assert_eq!(orders, [10, 10, 10, 2, 0]);
+}
+
+#[test]
+fn a_zone_border_inside_a_block_splits_it() {
+    let mut layout = Layout::plain(1024, 1024);
+    layout.zone_starts.insert(1024 + 512);
+    let blocks = freed(&layout, Held::Refcounted).with_lists(|lists| lists.blocks());
+    assert_eq!(blocks.len(), 2);
+    assert!(blocks.iter().all(|block| block.order == 9));
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Properties, one thread: against one-page-at-a-time oracles, on any layout.
+#![cfg(not(loom))]
+
+mod contig_free;
+mod oracle;

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0
+# What is brought from Debian's archive, and in which version.
+
+# The toolchain is Debian 12's: rustc 1.85 and clang 19 share LLVM 19.1.7,
+# which CONFIG_RUST_INLINE_HELPERS needs.
+tools_suite=bookworm
+rust_version='1.85.0+dfsg3-1~deb12u3'
+llvm_major=19
+
+rust_packages="rustc-web=$rust_version libstd-rust-web-1.85=$rust_version
+	libstd-rust-web-dev=$rust_version rust-web-src=$rust_version
+	cargo-web=$rust_version rust-web-clippy=$rust_version
+	rustfmt-web=$rust_version gcc libc6-dev"
+
+# For `make test` without a usable cargo.
+cargo_packages=$rust_packages
+
+# For everything that builds or boots a kernel.
+kernel_packages="$rust_packages clang-$llvm_major lld-$llvm_major
+	llvm-$llvm_major libclang-$llvm_major-dev flex bison m4 bc libelf-dev
+	libssl-dev pkgconf cpio rsync xz-utils python3-minimal
+	libpython3-stdlib qemu-system-x86 busybox-static"
+
+# Programs of the sets above that are put in PATH, by wrappers.
+cargo_programs="rustc rustdoc cargo cargo-clippy clippy-driver rustfmt cargo-fmt cc"
+kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
+	llvm-objcopy llvm-objdump llvm-readelf llvm-strip llvm-link llvm-dis opt
+	bindgen flex bison m4 bc pkg-config cpio rsync xz python3
+	qemu-system-x86_64"
+
+# The kernel source: the first of these suites that still has it.
+source_suites="trixie-backports forky sid"
+source_package=linux-source-7.2
+
+# Built from crates.io: the newest that rustc 1.85 builds, and the kernel accepts.
+bindgen_version=0.72.1
+nextest_version=0.9.100
