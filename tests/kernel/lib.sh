@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+# In the guest (busybox sh): running a row in a mode and printing its result.
+#
+# A result is one line, RESULT <path> <workload> <mode> <metric> <value>, which the
+# host collects. A run during which the CPU was idle is repeated: with icount the
+# clock jumps over idle time. $idle_allowed is what a workload idles by itself,
+# outside of what it times.
+
+params=/sys/module/mm_batch/parameters
+
+fail() {
+	echo "mm_batch: job failed: $*"
+	poweroff -f
+}
+
+set_mode() { # PATH MODE
+	echo "$2" >$params/"$1" || fail "cannot set $1 to $2"
+	[ "$(cat $params/"$1")" = "$2" ] || fail "$1 is not $2"
+}
+
+# Idle time of all CPUs in jiffies.
+idle() { awk '/^cpu / { print $5 + $6 }' /proc/stat; }
+
+# bench WORKLOAD LOOPS: sets $value to nanoseconds per page, in thousandths.
+bench() {
+	echo "$1 $2" >/sys/module/mm_batch_bench/parameters/run || fail "$1 does not run"
+	value=$(awk '{ printf "%.3f", $1 / $2 }' /sys/module/mm_batch_bench/parameters/run)
+}
+
+# vmalloc PAGES HUGE LOOPS: sets $value to nanoseconds per loop.
+vmalloc() {
+	# A grace period before, and a sleep after what the module times: 6 or 7 ticks.
+	idle_allowed=8
+	dmesg -c >/dev/null
+	# The module always refuses to stay.
+	insmod /modules/test_vmalloc.ko run_test_mask=1 nr_threads=1 sequential_test_order=1 \
+		nr_pages="$1" use_huge="$2" test_loop_count="$3" 2>/dev/null
+	value=$(dmesg | awk -v loops="$3" '/Summary: fix_size_alloc_test passed: 1 / {
+		for (i = 1; i < NF; i++)
+			if ($i == "avg:") ns = $(i + 1) * 1000
+	} END { if (ns) printf "%.3f", ns / loops }')
+	[ -n "$value" ] || fail "test_vmalloc did not pass"
+}
+
+# row PATH WORKLOAD MODE METRIC COMMAND...: one run and its result line. Compaction
+# undoes what the mode before left on the free lists, and a first, uncounted run of the
+# command brings them to where this mode leaves them.
+row() {
+	path=$1 workload=$2 mode=$3 metric=$4
+	shift 4
+	set_mode "$path" "$mode"
+	echo 1 >/proc/sys/vm/compact_memory || fail "no compaction"
+	"$@"
+	for _ in 1 2 3 4; do
+		before=$(idle)
+		idle_allowed=0
+		"$@"
+		idled=$(($(idle) - before))
+		if [ $idled -le $idle_allowed ]; then
+			echo "RESULT $path $workload $mode $metric $value"
+			return
+		fi
+		echo "REPEAT $path $workload $mode: idle for $idled ticks"
+	done
+	fail "$workload: idle time in every run"
+}

@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# The modes of contig_free from user space, in KTAP. Needs root, mm_batch_bench and
+# test_vmalloc in /modules.
+
+param=/sys/module/mm_batch/parameters/contig_free
+count=0
+
+ktap() { # STATUS NAME
+	count=$((count + 1))
+	echo "$1 $count $2"
+}
+
+check() { # NAME COMMAND...
+	name=$1
+	shift
+	if "$@"; then ktap ok "$name"; else ktap "not ok" "$name"; fi
+}
+
+set_and_get() { echo "$1" >$param && [ "$(cat $param)" = "$1" ]; }
+
+bad_value_is_refused() {
+	before=$(cat $param)
+	for value in fast "" Rust 3; do
+		! echo "$value" >$param 2>/dev/null || return 1
+		[ "$(cat $param)" = "$before" ] || return 1
+	done
+}
+
+# What was allocated before must come back, whatever mode freed it.
+free_kib() { awk '/^MemFree:/ { print $2 }' /proc/meminfo; }
+
+switching_under_load() {
+	before=$(free_kib)
+	(
+		# Frees by free_contig_range() and by vfree(), on both CPUs.
+		for _ in 1 2 3; do
+			echo "order9 400" >/sys/module/mm_batch_bench/parameters/run
+			echo "range3077 20" >/sys/module/mm_batch_bench/parameters/run
+			insmod /modules/test_vmalloc.ko run_test_mask=9 nr_threads=2 \
+				test_loop_count=300 nr_pages=64 use_huge=1 2>/dev/null
+		done
+		: >/tmp/load_done
+	) &
+	switches=0
+	while [ ! -e /tmp/load_done ]; do
+		for mode in off rust c rust; do
+			set_and_get $mode || return 1
+			switches=$((switches + 1))
+		done
+	done
+	wait
+	echo "# $switches switches"
+	[ $switches -ge 100 ] || return 1
+	sleep 1
+	lost=$((before - $(free_kib)))
+	echo "# $lost KiB less free than before"
+	# Caches and stacks of the load itself; one lost order-9 block in a hundred is 24 MiB.
+	[ $lost -lt 8192 ]
+}
+
+no_splat() { ! dmesg | grep -qE 'BUG|WARNING|Bad page|page allocation failure'; }
+
+echo "KTAP version 1"
+echo "1..7"
+check "the mode given at boot" [ "$(cat $param)" = off ]
+check "mode off" set_and_get off
+check "mode c" set_and_get c
+check "mode rust" set_and_get rust
+check "a bad value is refused and changes nothing" bad_value_is_refused
+check "switching under load" switching_under_load
+check "no splat" no_splat

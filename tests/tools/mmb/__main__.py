@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The verbs that need a kernel. Exit codes: 0 pass, 1 fail, 2 timeout, 255 panic."""
+
+import argparse
+import os
+import sys
+
+from . import guest
+from .boot import CONSOLES, MACHINES, accelerator
+from .common import FAIL, PASS, TOP, Error, Steps, lock, say
+from .evaluate import BENCH, evaluate
+from .kbuild import Build
+from .ktap import kunit, selftests
+from .tree import stage
+
+
+def built(verb, arch, more=()):
+    steps = Steps(f"{verb}-{arch}", [("stage", 60), ("build", 600), *more])
+    steps.start("stage", "the kernel source and the series")
+    base, tree = stage()
+    build = Build(base, tree, arch)
+    steps.start("build", "building the kernel")
+    build.build(steps)
+    steps.done()
+    return build, steps
+
+
+def do_kernel(arch):
+    build, _ = built("kernel", arch)
+    print(build.image)
+    return PASS
+
+
+def do_kunit(arch):
+    build, steps = built("kunit", arch, [("module", 20), ("boot", 30), ("selftests", 60)])
+    steps.start("module", "building the workloads")
+    bench = build.module(BENCH, "mm_batch_bench")
+    steps.start("boot", "booting with KUnit")
+    results = [kunit(build)]
+    steps.start("selftests", "booting for the selftests")
+    results.append(selftests(build, bench))
+    steps.done()
+    for _, line in results:
+        print(line)
+    return max(code for code, _ in results)
+
+
+def do_lint(arch):
+    base, tree = stage()
+    found = Build(base, tree, arch, "clippy").clippy()
+    for line in found:
+        print(line)
+    return FAIL if found else PASS
+
+
+def do_shell(arch):
+    build, steps = built("shell", arch, [("module", 20)])
+    steps.start("module", "building the workloads")
+    bench = build.module(BENCH, "mm_batch_bench")
+    steps.done()
+    folder = build.base.work / f"{build.out.name}-shell"
+    folder.mkdir(exist_ok=True)
+    archive = guest.initrd(folder, guest.SHELL, [bench, build.out / "lib/test_vmalloc.ko"],
+                           [TOP / "tests/kernel/lib.sh"])
+    say("booting to a prompt; 'poweroff -f' leaves")
+    command = list(MACHINES[arch]) + accelerator(False) + [
+        "-m", "2048", "-smp", "2", "-display", "none", "-no-reboot", "-kernel", str(build.image),
+        "-initrd", str(archive), "-append", f"console={CONSOLES[arch]} panic=-1 quiet cma=160M"]
+    os.execvp(command[0], command)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
+    parser.add_argument("verb", choices=["kernel", "kunit", "lint", "shell", "evaluate", "stage"])
+    parser.add_argument("--arch", default="x86_64")
+    parser.add_argument("--scale", default="short", choices=["short", "full"])
+    args = parser.parse_args()
+    try:
+        held = lock()  # noqa: F841 (held until the process ends)
+        if args.verb == "stage":
+            print(stage()[1])
+            return PASS
+        if args.verb == "evaluate":
+            return evaluate(args.arch, args.scale)
+        return {"kernel": do_kernel, "kunit": do_kunit, "lint": do_lint, "shell": do_shell}[args.verb](args.arch)
+    except Error as error:
+        say(f"error: {error}")
+        return error.code
+    except OSError as error:
+        say(f"error: {error}: check the cache's disk and permissions, then run the same command again")
+        return FAIL
+    except KeyboardInterrupt:
+        say("interrupted: run the same command again to go on")
+        return 130
+
+
+sys.exit(main())

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Booting a kernel under QEMU, so that every end of it is told apart.
+
+A guest that works ends by powering off or by its job's last line; one that does not reaches the time limit
+or panics. Nothing hangs, and no end is taken for another.
+"""
+
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import time
+
+from .common import FAIL, PANIC, PASS, TIMEOUT, Error, die_with_parent
+
+MACHINES = {
+    "x86_64": ["qemu-system-x86_64", "-bios", "qboot.rom", "-cpu", "max", "-nodefaults", "-serial", "stdio"],
+    "arm64": ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a76", "-nodefaults", "-serial", "stdio"],
+}
+CONSOLES = {"x86_64": "ttyS0", "arm64": "ttyAMA0"}
+ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
+
+
+class Ended:
+    """How a boot ended: code is PASS, FAIL, TIMEOUT or PANIC."""
+
+    def __init__(self, code, why, lines):
+        self.code, self.why, self.lines = code, why, lines
+
+
+def accelerator(icount):
+    """QEMU's options for the clock: icount, unless ACCEL=kvm."""
+    if os.environ.get("ACCEL") == "kvm":
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise Error("ACCEL=kvm, but /dev/kvm cannot be opened", "load kvm, or leave ACCEL= out")
+        return ["-accel", "kvm"]
+    return ICOUNT if icount else ["-accel", "tcg"]
+
+
+def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
+         finished=None, on_line=None):
+    """Boots until the guest is off, `finished` matches a line, it panics, or time is up."""
+    command = list(MACHINES[build.arch])
+    if not shutil.which(command[0]):
+        raise Error(f"{command[0]} is not installed",
+                    "apt-get install qemu-system-x86 qemu-system-arm, or leave MM_BATCH_TOOLS= unset")
+    append = f"console={CONSOLES[build.arch]} panic=-1 oops=panic {arguments}"
+    command += accelerator(icount) + ["-m", str(memory), "-smp", str(cpus), "-display", "none", "-no-reboot",
+                                      "-kernel", str(build.image), "-append", append]
+    if initrd:
+        command += ["-initrd", str(initrd)]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
+    try:
+        return watch(child, time.monotonic() + timeout, timeout, log, finished, on_line)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def watch(child, deadline, timeout, log, finished, on_line):
+    lines, rest, panic, done = [], b"", None, False
+    selector = selectors.DefaultSelector()
+    selector.register(child.stdout, selectors.EVENT_READ)
+    with open(log or os.devnull, "w") as out:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                if panic:
+                    return Ended(PANIC, panic, lines)
+                return Ended(TIMEOUT, f"no end after {timeout} s; last line: {lines[-1] if lines else 'none'}", lines)
+            if not selector.select(min(left, 1)):
+                continue
+            chunk = os.read(child.stdout.fileno(), 65536)
+            whole, _, rest = (rest + chunk).rpartition(b"\n") if chunk else (rest, b"", b"")
+            for line in whole.decode(errors="replace").replace("\r", "").split("\n") if whole else []:
+                lines.append(line)
+                out.write(line + "\n")
+                out.flush()
+                if not panic and re.search(r"Kernel panic - not syncing", line):
+                    panic = line.strip()
+                if on_line:
+                    on_line(line)
+                done = done or bool(finished and re.search(finished, line))
+            if panic and not chunk:
+                return Ended(PANIC, panic, lines)
+            if done and not panic:
+                return Ended(PASS, "finished", lines)
+            if not chunk:
+                code = child.wait()
+                if code:
+                    return Ended(FAIL, f"QEMU exited with {code}: {lines[-1] if lines else 'no output'}", lines)
+                if finished:
+                    return Ended(FAIL, "the guest went off before its job was done", lines)
+                return Ended(PASS, "powered off", lines)
+

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The small user space of a boot: busybox, our modules, and a job for its shell."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from .common import Error
+
+DONE = "mm_batch: job done"
+FAILED = "mm_batch: job failed"
+
+INIT = """#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /usr/bin /sbin
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t debugfs debugfs /sys/kernel/debug
+export PATH=/bin
+. /lib.sh
+. /job
+echo "{done}"
+poweroff -f
+"""
+
+SHELL = """
+echo "modes: /sys/module/mm_batch/parameters/; modules: /modules; 'poweroff -f' leaves"
+setsid cttyhack sh
+"""
+
+
+def busybox():
+    """A static busybox."""
+    root = os.environ.get("MM_BATCH_ROOT")
+    found = f"{root}/usr/bin/busybox" if root else shutil.which("busybox")
+    if not found or not os.path.exists(found):
+        raise Error("no busybox", "apt-get install busybox-static, or MM_BATCH_TOOLS=cache")
+    return pathlib.Path(found).resolve()
+
+
+def initrd(folder, job, modules=(), files=()):
+    """A cpio archive with `job` as what init runs."""
+    root = folder / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "bin").mkdir(parents=True)
+    (root / "modules").mkdir()
+    shutil.copy(busybox(), root / "bin/busybox")
+    (root / "init").write_text(INIT.format(done=DONE))
+    (root / "init").chmod(0o755)
+    (root / "job").write_text(job)
+    (root / "lib.sh").write_text("")
+    for module in modules:
+        shutil.copy(module, root / "modules" / module.name)
+    for source in files:
+        shutil.copy(source, root / source.name)
+    names = sorted(str(p.relative_to(root)) for p in root.rglob("*"))
+    archive = folder / "initrd.cpio"
+    with open(archive, "wb") as out:
+        made = subprocess.run(["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"], cwd=root,
+                              input="\n".join(names).encode(), stdout=out, stderr=subprocess.PIPE)
+    if made.returncode:
+        raise Error(f"cpio failed ({made.stderr.decode().strip()})", "check the disk's free space")
+    return archive

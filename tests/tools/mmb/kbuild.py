@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Configuring and building the staged tree."""
+
+import hashlib
+import os
+import re
+import subprocess
+
+from .common import TOP, Error, need_space, run, say, write_atomically
+
+CONFIG = TOP / "tests/kernel/config"
+IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
+OBJECTS = 1900  # of a first build, for its progress
+
+
+def make_command(tree, out, arch):
+    return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}"]
+
+
+class Build:
+    """One configuration of one architecture."""
+
+    def __init__(self, base, tree, arch, flavour="release"):
+        if arch not in IMAGES:
+            raise Error(f"ARCH={arch} is not supported", f"one of {', '.join(IMAGES)}")
+        self.base, self.tree, self.arch = base, tree, arch
+        extra = os.environ.get("EXTRA_CONFIG")
+        if extra:
+            # Beside the build without it: to compare two is what it is for.
+            flavour += "-" + hashlib.sha256(extra.encode()).hexdigest()[:8]
+        self.out = base.work / f"{arch}-{flavour}"
+        self.log = base.work / f"{arch}-{flavour}.log"
+
+    @property
+    def image(self):
+        return self.out / IMAGES[self.arch]
+
+    def fragments(self):
+        files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
+        extra = os.environ.get("EXTRA_CONFIG")
+        return "".join(f.read_text() for f in files) + (extra.replace(",", "\n") + "\n" if extra else "")
+
+    def configure(self):
+        """Sets .config, and proves that nothing asked for was dropped."""
+        text = self.fragments()
+        self.out.mkdir(parents=True, exist_ok=True)
+        fragment, stamp = self.out / "mm_batch.config", self.out / "mm_batch.configured"
+        kconfigs = [self.tree / "mm/mm_batch/Kconfig", self.tree / "mm/Kconfig"]
+        key = text + "".join(p.read_text() for p in kconfigs)
+        key += self.base.config.read_text() if self.base.config else ""
+        if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
+            return
+        write_atomically(fragment, text)
+        command = make_command(self.tree, self.out, self.arch)
+        if self.base.config:
+            (self.out / ".config").write_text(self.base.config.read_text() + text)
+            run(command + ["olddefconfig"], self.log, "configuring")
+        else:
+            run(command + ["allnoconfig"], self.log, "configuring",
+                env=os.environ | {"KCONFIG_ALLCONFIG": str(fragment)})
+        got = (self.out / ".config").read_text()
+        missing = [s for s in dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+                   if not re.search(rf"^{s}=", got, re.M)]
+        missing = [s for s in missing if not re.search(rf"^# {s} is not set$|^{s}=n$", text, re.M)]
+        if missing:
+            raise Error(f"the configuration dropped {', '.join(missing)}",
+                        "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
+        write_atomically(stamp, key)
+
+    def build(self, steps=None):
+        need_space(4000, "a kernel build")
+        self.configure()
+        seen = 0
+
+        def count(line):
+            nonlocal seen
+            seen += bool(re.match(r"  (CC|RUSTC|AS|LD|AR|HOSTCC)\b", line))
+            if steps and seen and seen % 200 == 0 and line.startswith("  CC"):
+                steps.progress(min(seen / OBJECTS, 0.98), f"{seen} of about {OBJECTS} objects")
+
+        target = os.path.basename(IMAGES[self.arch])
+        run(make_command(self.tree, self.out, self.arch) + [target, "modules"], self.log,
+            "building the kernel", on_line=count)
+
+    def clippy(self):
+        """Clippy on our crate as the kernel runs it; its warnings. In a build of its own: the flag rebuilds Rust."""
+        self.configure()
+        (self.out / "mm/mm_batch/mm_batch.o").unlink(missing_ok=True)
+        run(make_command(self.tree, self.out, self.arch) + ["CLIPPY=1", "mm/mm_batch/"], self.log, "clippy")
+        return re.findall(r"^warning: .*(?:\n.*){0,3}", self.log.read_text(), re.M)
+
+    def module(self, source, name):
+        """Builds a module outside of the tree; returns the .ko."""
+        out = self.base.work / f"{self.out.name}-{name}"
+        out.mkdir(exist_ok=True)
+        run(make_command(self.tree, self.out, self.arch) + [f"M={source}", f"MO={out}", "modules"],
+            self.base.work / f"{out.name}.log", f"building {name}")
+        return out / f"{name}.ko"
+
+    def symbol(self, name):
+        """The value of a configuration symbol, or None."""
+        found = re.search(rf"^{name}=(.*)$", (self.out / ".config").read_text(), re.M)
+        return found.group(1) if found else None
+
+    def toolchain(self):
+        def version(*command):
+            out = subprocess.run(command, capture_output=True, text=True).stdout
+            return re.search(r"\d+\.\d+\.\d+", out).group(0)
+
+        return {
+            "rustc": version("rustc", "--version"),
+            "clang": version("clang", "--version"),
+            "llvm_match": self.symbol("CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE") == "y",
+            "inline_helpers": self.symbol("CONFIG_RUST_INLINE_HELPERS") == "y",
+        }

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results: from the guest's lines to results.json, the table, and the verdict."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+
+from .common import TOP
+from .rows import NOISE_LIMIT
+
+RESULT = re.compile(r"RESULT (\S+) (\S+) (\S+) (\S+) ([\d.]+)$")
+
+
+def collect(lines):
+    """{(path, workload, metric): {mode: [values]}} in the order of the runs."""
+    values = {}
+    for line in lines:
+        found = RESULT.search(line)
+        if found:
+            path, workload, mode, metric, value = found.groups()
+            values.setdefault((path, workload, metric), {}).setdefault(mode, []).append(float(value))
+    return values
+
+
+def spread(values):
+    """The spread of runs of one mode, relative to their median."""
+    return (max(values) - min(values)) / statistics.median(values)
+
+
+class Line:
+    """One row of the table."""
+
+    def __init__(self, row, by_mode):
+        self.row = row
+        self.by_mode = by_mode
+        self.median = {mode: statistics.median(v) for mode, v in by_mode.items()}
+        self.noise = spread(by_mode["c"] if "c" in by_mode else by_mode["off"])
+
+    def ratio(self, over, under):
+        if over in self.median and under in self.median:
+            return self.median[over] / self.median[under]
+        return None
+
+    def problems(self, icount):
+        if icount and self.noise > NOISE_LIMIT:
+            yield f"{self.row.workload}: noise {self.noise:.2%} is above {NOISE_LIMIT:.1%}; run it with longer loops"
+        ratio = self.ratio("rust", "c")
+        if icount and self.row.limit and ratio and ratio > self.row.limit + self.noise:
+            yield f"{self.row.workload}: Rust/C {ratio:.3f} is above {self.row.limit:.2f} + {self.noise:.2%} noise"
+
+
+def lines_of(rows, values):
+    return [Line(r, values[(r.path, r.workload, r.metric)]) for r in rows if (r.path, r.workload, r.metric) in values]
+
+
+HEAD = ["row", "off", "C", "Rust", "Rust/C", "limit", "aim", "off/Rust", "noise", "min..max of Rust", "published"]
+
+
+def table(lines):
+    """Rows of text, the head first."""
+    def number(value, digits=1):
+        return "-" if value is None else f"{value:.{digits}f}"
+
+    out = [HEAD]
+    for line in lines:
+        rust = line.by_mode.get("rust", [])
+        out.append([
+            line.row.workload,
+            *(number(line.median.get(mode)) for mode in ("off", "c", "rust")),
+            number(line.ratio("rust", "c"), 3),
+            number(line.row.limit, 2),
+            number(line.row.aim, 2),
+            number(line.ratio("off", "rust"), 2),
+            f"{line.noise:.2%}",
+            f"{min(rust):.1f}..{max(rust):.1f}" if rust else "-",
+            line.row.published or "-",
+        ])
+    return out
+
+
+def text_table(rows):
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(c.ljust(w) if i in (0, len(r) - 1) else c.rjust(w)
+                               for i, (c, w) in enumerate(zip(r, widths))).rstrip() for r in rows)
+
+
+def markdown_table(rows):
+    head, *body = ["| " + " | ".join(r) + " |" for r in rows]
+    return "\n".join([head, "|" + "---|" * len(rows[0]), *body])
+
+
+def commit():
+    """What was measured: HEAD, with a mark if the work tree differs."""
+    def git(*args):
+        return subprocess.run(["git", "-C", TOP, *args], capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "rust", "patches", "tests")
+    return (git("rev-parse", "HEAD") or "unknown") + ("-dirty" if changed else "")
+
+
+def results(build, lines, scale, clock, cpus):
+    """The content of results.json."""
+    qemu = subprocess.run(["qemu-system-x86_64" if build.arch == "x86_64" else "qemu-system-aarch64", "--version"],
+                          capture_output=True, text=True).stdout
+    rows = []
+    for line in lines:
+        for mode in ("off", "c", "rust"):
+            values = line.by_mode.get(mode)
+            if values:
+                rows.append({
+                    "path": line.row.path, "workload": line.row.workload, "mode": mode, "metric": line.row.metric,
+                    "clock": clock, "cpus": cpus, "scale": scale, "min": min(values),
+                    "median": statistics.median(values), "max": max(values), "runs": len(values),
+                    "published": line.row.published,
+                })
+    return {
+        "schema": 1, "kernel": build.base.version, "arch": build.arch, "commit": commit(),
+        "toolchain": build.toolchain(), "qemu": re.search(r"\d+\.\d+\.\d+", qemu).group(0),
+        "extra_config": os.environ.get("EXTRA_CONFIG") or None, "results": rows,
+    }
+
+
+def markdown(build, lines, data, clock):
+    unit = "guest instructions (QEMU icount)" if clock == "icount" else "nanoseconds of wall time"
+    tools = data["toolchain"]
+    return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
+# Figures, {build.arch}
+
+Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}, one LLVM:
+{tools['llvm_match']}, helpers inlined: {tools['inline_helpers']}, QEMU {data['qemu']}. The unit is {unit}, per page
+or per loop of test_vmalloc. Every mode of a row ran in one boot, C first and last; the figures are medians, and a
+row's noise is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares
+with nothing else here. Written by `make evaluate SCALE=full`.
+
+`off` is page by page, `C` the kernel's batch as 7.2 has it, `Rust` this project's. Rust is ahead because of its
+algorithm (one walk over contiguous struct pages, and a prepare that is inlined where no hook is on), which C could
+have as well: the language itself neither gains nor costs anything that these rows can tell.
+
+{markdown_table(table(lines))}
+"""
+
+
+def to_json(data):
+    return json.dumps(data, indent=1) + "\n"

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The runner, itself tested: every end of a boot, every kind of KTAP, every bad input told apart."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from mmb import guest, hooks, ktap, report, rows, tree
+from mmb.boot import boot
+from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error
+from mmb.kbuild import Build
+
+KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
+
+
+class Boots(unittest.TestCase):
+    """Needs the built kernel."""
+
+    @classmethod
+    def setUpClass(cls):
+        base, tree_ = tree.stage()
+        cls.build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
+        if not cls.build.image.exists():
+            raise Error("no kernel is built", "make kernel")
+
+    def ended(self, job, timeout=60):
+        with tempfile.TemporaryDirectory() as folder:
+            archive = guest.initrd(pathlib.Path(folder), job)
+            return boot(self.build, "quiet", initrd=archive, timeout=timeout, finished=f"^{guest.DONE}")
+
+    def test_done(self):
+        self.assertEqual(self.ended("echo hello").code, PASS)
+
+    def test_panic(self):
+        ended = self.ended("exit 3")
+        self.assertEqual(ended.code, PANIC)
+        self.assertIn("Kernel panic", ended.why)
+
+    def test_hang(self):
+        ended = self.ended("echo stuck; sleep 1000000", timeout=25)
+        self.assertEqual(ended.code, TIMEOUT)
+        self.assertIn("stuck", ended.why)
+
+    def test_off_too_early(self):
+        self.assertEqual(self.ended("poweroff -f").code, FAIL)
+
+
+class Ktap(unittest.TestCase):
+    def verdict(self, text):
+        base = tree.Base()
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text(text)
+            return ktap.verdict(base.tree / "tools/testing/kunit/kunit.py", log, pathlib.Path(folder) / "junit.xml")
+
+    def test_pass(self):
+        code, line = self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
+        self.assertEqual((code, line), (PASS, "1 passed, 0 failed, 0 skipped"))
+
+    def test_failure(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    not ok 1 a\nnot ok 1 s\n")[0], FAIL)
+
+    def test_fewer_than_planned(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\nok 1 s\n")[0], FAIL)
+
+    def test_only_skips(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n")[0], FAIL)
+
+    def test_no_tests(self):
+        self.assertEqual(self.verdict("KTAP version 1\n1..0\n")[0], FAIL)
+
+    def test_no_ktap(self):
+        self.assertEqual(self.verdict("Linux version 7.2\n")[0], FAIL)
+
+
+class BadInput(unittest.TestCase):
+    """One line with cause and mend, and a non-zero exit, for what a user may give."""
+
+    def mmb(self, *arguments, **environment):
+        environment = os.environ | environment
+        done = subprocess.run([sys.executable, "-m", "mmb", *arguments], env=environment, capture_output=True,
+                              text=True, cwd=TOP)
+        errors = [line for line in done.stderr.splitlines() if "error:" in line]
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return errors[0]
+
+    def fake_tree(self, folder, version):
+        tree_ = pathlib.Path(folder)
+        (tree_ / "mm").mkdir()
+        (tree_ / "mm/page_alloc.c").write_text("")
+        (tree_ / "Makefile").write_text("VERSION = %s\nPATCHLEVEL = %s\nSUBLEVEL = %s\n" % version)
+
+    def test_kdir_is_no_tree(self):
+        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as empty:
+            self.assertIn("is no kernel source tree", self.mmb("stage", KDIR=empty, MM_BATCH_CACHE=cache))
+            self.assertIn("is no folder", self.mmb("stage", KSRC=empty + "/none", MM_BATCH_CACHE=cache))
+
+    def test_unsupported_version(self):
+        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
+            self.fake_tree(folder, (6, 12, 1))
+            self.assertIn("6.12.1, which the series does not support", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
+
+    def test_kdir_not_configured(self):
+        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
+            self.fake_tree(folder, (7, 2, 9))
+            self.assertIn("is not configured", self.mmb("stage", KDIR=folder, MM_BATCH_CACHE=cache))
+
+    def test_series_does_not_apply(self):
+        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
+            self.fake_tree(folder, (7, 2, 9))
+            self.assertIn("does not apply", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
+
+    def test_no_such_row(self):
+        with tempfile.TemporaryDirectory() as cache:
+            self.assertIn("matches no row", self.mmb("evaluate", ROW="order99", MM_BATCH_CACHE=cache))
+
+    def test_two_at_once(self):
+        with tempfile.TemporaryDirectory() as cache:
+            holder = subprocess.Popen(["flock", f"{cache}/build.lock", "sleep", "20"])
+            try:
+                while subprocess.run(["flock", "-n", f"{cache}/build.lock", "true"]).returncode == 0:
+                    pass
+                self.assertIn("another mm_batch command", self.mmb("stage", MM_BATCH_CACHE=cache))
+            finally:
+                holder.kill()
+                holder.wait()
+
+    def test_cache_not_writable(self):
+        self.mmb("stage", MM_BATCH_CACHE="/proc/mm_batch")
+
+    def test_no_qemu(self):
+        class NoBuild:
+            arch = "x86_64"
+            image = "/nowhere"
+
+        path, os.environ["PATH"] = os.environ["PATH"], "/nowhere"
+        try:
+            with self.assertRaisesRegex(Error, "qemu-system-x86_64 is not installed"):
+                boot(NoBuild())
+        finally:
+            os.environ["PATH"] = path
+
+
+class Hooks(unittest.TestCase):
+    def test_a_new_hook_is_noticed(self):
+        source = tree.Base().tree / "mm/page_alloc.c"
+        hooks.check(source, "7.2")
+        with tempfile.TemporaryDirectory() as folder:
+            changed = pathlib.Path(folder) / "page_alloc.c"
+            changed.write_text(source.read_text().replace("	kmsan_free_page(page, order);",
+                                                          "	kmsan_free_page(page, order);\n	new_hook(page);", 1))
+            with self.assertRaisesRegex(Error, "new_hook"):
+                hooks.check(changed, "7.2")
+
+    def test_no_row_of_the_list_is_stale(self):
+        called = hooks.calls(tree.Base().tree / "mm/page_alloc.c")
+        self.assertEqual(set(hooks.listed()) - called, set())
+
+
+class Report(unittest.TestCase):
+    ROW = rows.Row("contig_free", "w", "m", "", 1, limit=0.75)
+
+    def problems(self, **by_mode):
+        return list(report.Line(self.ROW, by_mode).problems(icount=True))
+
+    def test_limit_and_noise(self):
+        self.assertEqual(self.problems(c=[100, 100.1], rust=[75.0]), [])
+        self.assertEqual(len(self.problems(c=[100, 100], rust=[75.2])), 1)
+        self.assertEqual(len(self.problems(c=[100, 101], rust=[50.0])), 1)
+
+    def test_collect(self):
+        lines = ["RESULT contig_free order9 c insn_per_page 68.500", "noise", "RESULT contig_free order9 c insn_per_page 68.7"]
+        self.assertEqual(report.collect(lines), {("contig_free", "order9", "insn_per_page"): {"c": [68.5, 68.7]}})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
