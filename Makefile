@@ -22,7 +22,7 @@ help: ## this list
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
 	@tests/tools/test all
 
-loom: ## the loom models; T=name runs one and shows all it prints (15 s)
+loom: ## the loom models at their full bound; T=name runs one and shows all it prints (15 s)
 	@tests/tools/test loom $(T)
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)

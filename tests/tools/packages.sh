@@ -22,7 +22,7 @@ kernel_packages="$rust_packages clang-$llvm_major lld-$llvm_major
 	libpython3-stdlib qemu-system-x86 busybox-static"
 
 # Programs of the sets above that are put in PATH, by wrappers.
-cargo_programs="rustc rustdoc cargo cargo-clippy clippy-driver rustfmt cargo-fmt cc"
+cargo_programs="rustc rustdoc cargo cargo-clippy clippy-driver rustfmt cargo-fmt cc ar"
 kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
 	llvm-objcopy llvm-objdump llvm-readelf llvm-strip llvm-link llvm-dis opt
 	bindgen flex bison m4 bc pkg-config cpio rsync xz python3

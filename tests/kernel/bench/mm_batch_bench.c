@@ -14,6 +14,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/gfp.h>
 #include <linux/irqflags.h>
+#include <linux/kstrtox.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -53,21 +54,42 @@ static u64 timed_free(unsigned long pfn, unsigned long nr)
 }
 
 /*
- * The seed's workload: a block of the buddy's, split, freed as a range.
- *
- * How far a freed block merges depends on what is free around it. So that every
- * run finds the same, the block that is allocated and freed is one whose buddy
- * stays allocated meanwhile: it merges with nothing.
+ * What freeing a block costs depends on what is free around it: its buddy, which
+ * it would merge with, and its buddy's buddy, by which the allocator guesses
+ * whether to queue it first or last. So that every run finds the same, free the
+ * first quarter of a block and keep the rest: the next allocation of that order
+ * gets the quarter, and it merges with nothing when it comes back.
  */
+static unsigned int pin_order(unsigned int order)
+{
+	return min(order + 2, (unsigned int)MAX_PAGE_ORDER);
+}
+
+static struct page *pin(unsigned int order)
+{
+	struct page *block = alloc_pages(GFP_KERNEL, pin_order(order));
+
+	if (block) {
+		split_page(block, pin_order(order));
+		free_contig_range(page_to_pfn(block), 1UL << order);
+	}
+	return block;
+}
+
+static void unpin(struct page *block, unsigned int order)
+{
+	free_contig_range(page_to_pfn(block) + (1UL << order),
+			  (1UL << pin_order(order)) - (1UL << order));
+}
+
+/* The seed's workload: a block of the buddy's, split, freed as a range. */
 static int run_order(unsigned int order, unsigned int loops, struct result *res)
 {
-	struct page *pair = alloc_pages(GFP_KERNEL, order + 1);
+	struct page *block = pin(order);
 	int ret = 0;
 
-	if (!pair)
+	if (!block)
 		return -ENOMEM;
-	split_page(pair, order + 1);
-	free_contig_range(page_to_pfn(pair), 1UL << order);
 	while (loops--) {
 		struct page *page = alloc_pages(GFP_KERNEL, order);
 
@@ -80,7 +102,7 @@ static int run_order(unsigned int order, unsigned int loops, struct result *res)
 		res->pages += 1UL << order;
 		cond_resched();
 	}
-	free_contig_range(page_to_pfn(pair) + (1UL << order), 1UL << order);
+	unpin(block, order);
 	return ret;
 }
 
@@ -157,6 +179,36 @@ static const struct kernel_param_ops run_ops = {
 };
 module_param_cb(run, &run_ops, NULL, 0600);
 MODULE_PARM_DESC(run, "workload and loops to run; reading gives nanoseconds and pages");
+
+/* One block of each order, for workloads that allocate by themselves (vmalloc). */
+static struct page *pinned[MAX_PAGE_ORDER];
+
+static int pinned_set(const char *val, const struct kernel_param *kp)
+{
+	unsigned int order;
+	bool on;
+	int ret = kstrtobool(val, &on);
+
+	if (ret)
+		return ret;
+	for (order = 0; order < MAX_PAGE_ORDER; order++) {
+		if (pinned[order])
+			unpin(pinned[order], order);
+		pinned[order] = NULL;
+	}
+	for (order = 0; on && order < MAX_PAGE_ORDER; order++) {
+		pinned[order] = pin(order);
+		if (!pinned[order])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static const struct kernel_param_ops pinned_ops = {
+	.set = pinned_set,
+};
+module_param_cb(pinned, &pinned_ops, NULL, 0200);
+MODULE_PARM_DESC(pinned, "1: keep the neighbours of one block of each order allocated");
 
 MODULE_DESCRIPTION("Workloads of mm_batch");
 MODULE_LICENSE("GPL");

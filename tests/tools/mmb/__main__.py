@@ -9,30 +9,26 @@ from . import guest
 from .boot import CONSOLES, MACHINES, accelerator
 from .common import FAIL, PASS, TOP, Error, Steps, lock, say
 from .evaluate import BENCH, evaluate
-from .kbuild import Build
+from .kbuild import Build, staged_build
 from .ktap import kunit, selftests
 from .tree import stage
 
 
-def built(verb, arch, more=()):
-    steps = Steps(f"{verb}-{arch}", [("stage", 60), ("build", 600), *more])
-    steps.start("stage", "the kernel source and the series")
-    base, tree = stage()
-    build = Build(base, tree, arch)
-    steps.start("build", "building the kernel")
-    build.build(steps)
-    steps.done()
+def built(verb, arch, more=None):
+    steps = Steps(f"{verb}-{arch}", {"stage": 60, "build": 600} | (more or {}))
+    _, build = staged_build(arch, steps)
     return build, steps
 
 
 def do_kernel(arch):
-    build, _ = built("kernel", arch)
+    build, steps = built("kernel", arch)
+    steps.done()
     print(build.image)
     return PASS
 
 
 def do_kunit(arch):
-    build, steps = built("kunit", arch, [("module", 20), ("boot", 30), ("selftests", 60)])
+    build, steps = built("kunit", arch, {"module": 20, "boot": 30, "selftests": 60})
     steps.start("module", "building the workloads")
     bench = build.module(BENCH, "mm_batch_bench")
     steps.start("boot", "booting with KUnit")
@@ -54,7 +50,7 @@ def do_lint(arch):
 
 
 def do_shell(arch):
-    build, steps = built("shell", arch, [("module", 20)])
+    build, steps = built("shell", arch, {"module": 20})
     steps.start("module", "building the workloads")
     bench = build.module(BENCH, "mm_batch_bench")
     steps.done()

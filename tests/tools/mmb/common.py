@@ -112,7 +112,9 @@ class Steps:
         say(f"{text} (about {minutes(self.seconds_left())} left)")
 
     def progress(self, part, text):
-        rest = self.estimate(self.name) * (1 - part) + sum(
+        # The pace so far counts more than the last run, which may have had less to do.
+        pace = (time.monotonic() - self.since) / part
+        rest = max(pace, self.estimate(self.name)) * (1 - part) + sum(
             self.estimate(n) for n in self.left if n != self.name)
         say(f"  {text} (about {minutes(rest)} left)")
 

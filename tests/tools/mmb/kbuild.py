@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 
-from .common import TOP, Error, need_space, run, say, write_atomically
+from .common import TOP, Error, need_space, run, write_atomically
+from .tree import stage
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
@@ -113,3 +114,13 @@ class Build:
             "llvm_match": self.symbol("CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE") == "y",
             "inline_helpers": self.symbol("CONFIG_RUST_INLINE_HELPERS") == "y",
         }
+
+
+def staged_build(arch, steps):
+    """The staged tree, built: what every verb that boots begins with."""
+    steps.start("stage", "the kernel source and the series")
+    base, tree = stage()
+    build = Build(base, tree, arch)
+    steps.start("build", "building the kernel")
+    build.build(steps)
+    return base, build

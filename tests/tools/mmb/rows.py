@@ -16,13 +16,13 @@ class Row:
     workload: str
     metric: str
     command: str  # in the guest; {loops} is replaced
-    loops: int  # of a short run
+    loops: int  # of one part of a short run
     limit: float | None = None  # Rust/C at most, plus the row's noise
     aim: float | None = None
     published: str | None = None
 
-    def loops_for(self, scale):
-        return self.loops * (10 if scale == "full" else 1)
+    def loops_for(self, scale, longer=1):
+        return self.loops * (5 if scale == "full" else 1) * longer
 
 
 def contig(workload, loops, **kw):
@@ -41,17 +41,17 @@ VMALLOC_PUBLISHED = {
 def vmalloc(pages, huge):
     published = VMALLOC_PUBLISHED.get((pages, huge))
     return Row("contig_free", f"vmalloc-p{pages}-h{huge}", "insn_per_loop", f"vmalloc {pages} {huge} {{loops}}",
-               max(80000 // pages, 500), limit=1.02, published=published and published + " %")
+               max(40000 // pages, 500), limit=1.02, published=published and published + " %")
 
 
 ROWS = [
-    contig("order0", 20000, limit=1.00),
-    contig("order3", 5000, limit=1.02),
-    contig("order4", 6000, limit=0.85, aim=0.57),
-    contig("order9", 300, limit=0.75, aim=0.37, published="1,684,366 -> 136,216 us"),
-    contig("range3077", 20, limit=1.02),
+    contig("order0", 8000, limit=1.00),
+    contig("order3", 2000, limit=1.02),
+    contig("order4", 2000, limit=0.85, aim=0.57),
+    contig("order9", 100, limit=0.75, aim=0.37, published="1,684,366 -> 136,216 us"),
+    contig("range3077", 4, limit=1.02),
     *(vmalloc(pages, huge) for huge in (0, 1) for pages in (1, 4, 16, 64, 256, 512)),
-    contig("cma16384", 5, limit=1.02, published="1406 -> 402 us"),
+    contig("cma16384", 2, limit=1.02, published="1406 -> 402 us"),
 ]
 
 NOISE_LIMIT = 0.005
@@ -62,10 +62,10 @@ def modes(runs):
     return ROUND * runs + ["c"]
 
 
-def job(rows, scale, runs):
-    """The guest's shell script."""
+def job(rows, scale, runs, longer):
+    """The guest's shell script; `longer` multiplies the loops."""
     lines = ["insmod /modules/mm_batch_bench.ko || fail 'the bench module does not load'"]
     for r in rows:
-        command = r.command.format(loops=r.loops_for(scale))
+        command = r.command.format(loops=r.loops_for(scale, longer))
         lines += [f"row {r.path} {r.workload} {mode} {r.metric} {command}" for mode in modes(runs)]
     return "\n".join(lines) + "\n"
