@@ -27,14 +27,18 @@ bad_value_is_refused() {
 	done
 }
 
-# What was allocated before must come back, whatever mode freed it.
-free_kib() { awk '/^MemFree:/ { print $2 }' /proc/meminfo; }
+# What was allocated must come back, whatever mode freed it. Pages on per-CPU lists do
+# not count as free, so let a contiguous allocation drain them first.
+free_kib() {
+	echo "cma16384 1" >/sys/module/mm_batch_bench/parameters/run
+	awk '/^MemFree:/ { print $2 }' /proc/meminfo
+}
 
 switching_under_load() {
 	before=$(free_kib)
 	(
 		# Frees by free_contig_range() and by vfree(), on both CPUs.
-		for _ in 1 2 3; do
+		for _ in 1 2 3 4 5 6; do
 			echo "order9 400" >/sys/module/mm_batch_bench/parameters/run
 			echo "range3077 20" >/sys/module/mm_batch_bench/parameters/run
 			insmod /modules/test_vmalloc.ko run_test_mask=9 nr_threads=2 \
@@ -55,8 +59,8 @@ switching_under_load() {
 	sleep 1
 	lost=$((before - $(free_kib)))
 	echo "# $lost KiB less free than before"
-	# Caches and stacks of the load itself; one lost order-9 block in a hundred is 24 MiB.
-	[ $lost -lt 8192 ]
+	# Caches of the load itself; one lost order-9 block in a hundred would be 24 MiB.
+	[ $lost -lt 4096 ]
 }
 
 no_splat() { ! dmesg | grep -qE 'BUG|WARNING|Bad page|page allocation failure'; }

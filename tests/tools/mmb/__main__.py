@@ -7,31 +7,25 @@ import sys
 
 from . import guest
 from .boot import CONSOLES, MACHINES, accelerator
-from .common import FAIL, PASS, TOP, Error, Steps, lock, say
+from .common import FAIL, PASS, TOP, Error, lock, say
 from .evaluate import BENCH, evaluate
-from .kbuild import Build, staged_build
+from .kbuild import IMAGES, Build, staged_build
 from .ktap import kunit, selftests
 from .tree import stage
 
 
-def built(verb, arch, more=None):
-    steps = Steps(f"{verb}-{arch}", {"stage": 60, "build": 600} | (more or {}))
-    _, build = staged_build(arch, steps)
-    return build, steps
-
-
 def do_kernel(arch):
-    build, steps = built("kernel", arch)
+    build, steps = staged_build(arch, "kernel")
     steps.done()
     print(build.image)
     return PASS
 
 
 def do_kunit(arch):
-    build, steps = built("kunit", arch, {"module": 20, "boot": 30, "selftests": 60})
+    build, steps = staged_build(arch, "kunit", {"module": 20, "kunit boot": 30, "selftests": 60})
     steps.start("module", "building the workloads")
     bench = build.module(BENCH, "mm_batch_bench")
-    steps.start("boot", "booting with KUnit")
+    steps.start("kunit boot", "booting with KUnit")
     results = [kunit(build)]
     steps.start("selftests", "booting for the selftests")
     results.append(selftests(build, bench))
@@ -50,7 +44,7 @@ def do_lint(arch):
 
 
 def do_shell(arch):
-    build, steps = built("shell", arch, {"module": 20})
+    build, steps = staged_build(arch, "shell", {"module": 20})
     steps.start("module", "building the workloads")
     bench = build.module(BENCH, "mm_batch_bench")
     steps.done()
@@ -59,7 +53,9 @@ def do_shell(arch):
     archive = guest.initrd(folder, guest.SHELL, [bench, build.out / "lib/test_vmalloc.ko"],
                            [TOP / "tests/kernel/lib.sh"])
     say("booting to a prompt; 'poweroff -f' leaves")
-    command = list(MACHINES[arch]) + accelerator(False) + [
+    # Control keys are for the guest's shell, not for QEMU.
+    machine = ["mon:stdio" if word == "stdio" else word for word in MACHINES[arch]]
+    command = machine + accelerator(False) + [
         "-m", "2048", "-smp", "2", "-display", "none", "-no-reboot", "-kernel", str(build.image),
         "-initrd", str(archive), "-append", f"console={CONSOLES[arch]} panic=-1 quiet cma=160M"]
     os.execvp(command[0], command)
@@ -68,7 +64,7 @@ def do_shell(arch):
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
     parser.add_argument("verb", choices=["kernel", "kunit", "lint", "shell", "evaluate", "stage"])
-    parser.add_argument("--arch", default="x86_64")
+    parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()
     try:

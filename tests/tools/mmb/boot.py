@@ -20,6 +20,9 @@ MACHINES = {
 }
 CONSOLES = {"x86_64": "ttyS0", "arm64": "ttyAMA0"}
 ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
+# One host thread for all CPUs: before 8.1, QEMU with a thread for each may translate an
+# instruction while another CPU patches it, and then runs the kernel's int3 for ever.
+SMP = ["-accel", "tcg,thread=single"]
 
 
 class Ended:
@@ -35,7 +38,7 @@ def accelerator(icount):
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Error("ACCEL=kvm, but /dev/kvm cannot be opened", "load kvm, or leave ACCEL= out")
         return ["-accel", "kvm"]
-    return ICOUNT if icount else ["-accel", "tcg"]
+    return ICOUNT if icount else SMP
 
 
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,

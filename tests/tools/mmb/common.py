@@ -88,20 +88,19 @@ class Steps:
     Each step's duration is remembered and is the next run's estimate.
     """
 
-    def __init__(self, verb, steps):
+    def __init__(self, what, steps):
         self.file = CACHE / "times.json"
         try:
             self.known = json.loads(self.file.read_text())
         except (OSError, ValueError):
             self.known = {}
-        self.verb = verb
         self.left = dict(steps)  # name -> seconds if nothing better is known
         self.name = None
         self.since = 0.0
-        say(f"{verb}: about {minutes(self.seconds_left())} in all")
+        say(f"{what}: about {minutes(self.seconds_left())} in all")
 
     def estimate(self, name):
-        return self.known.get(f"{self.verb}/{name}", self.left[name])
+        return self.known.get(name, self.left[name])
 
     def seconds_left(self):
         return sum(self.estimate(name) for name in self.left)
@@ -120,7 +119,7 @@ class Steps:
 
     def done(self):
         if self.name:
-            self.known[f"{self.verb}/{self.name}"] = round(time.monotonic() - self.since, 1)
+            self.known[self.name] = round(time.monotonic() - self.since, 1)
             write_atomically(self.file, json.dumps(self.known, indent=1, sort_keys=True))
             self.left.pop(self.name)
             self.name = None

@@ -6,7 +6,7 @@ import re
 
 from . import guest, report, rows
 from .boot import boot
-from .common import FAIL, PASS, TOP, Error, Steps, say, write_atomically
+from .common import FAIL, PASS, TOP, Error, say, write_atomically
 from .kbuild import staged_build
 
 BENCH = TOP / "tests/kernel/bench"
@@ -63,13 +63,12 @@ def evaluate(arch, scale):
     kvm = os.environ.get("ACCEL") == "kvm"
     runs = 10 if kvm else 3
     total = len(selected) * len(rows.modes(runs))
-    steps = Steps(f"evaluate-{arch}-{scale}", {"stage": 60, "build": 600, "module": 20,
-                                              "run": 15 + total * SECONDS_PER_RUN[scale]})
-    base, build = staged_build(arch, steps)
+    run_step = f"{arch} {scale} {total} runs"
+    build, steps = staged_build(arch, "evaluate", {"module": 20, run_step: 15 + total * SECONDS_PER_RUN[scale]})
     steps.start("module", "building the workloads")
     bench = build.module(BENCH, "mm_batch_bench")
-    steps.start("run", f"booting, {len(selected)} rows, {total} runs")
-    folder = base.work / f"{build.out.name}-evaluate"
+    steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
+    folder = build.base.work / f"{build.out.name}-evaluate"
     boots = Boots(build, bench, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
     # What is too noisy is run again, with longer loops and in a boot of its own.

@@ -68,6 +68,6 @@ def selftests(build, bench, timeout=300):
     job = "insmod /modules/mm_batch_bench.ko\n" + "".join(f"sh /{s.name}\n" for s in scripts)
     archive = guest.initrd(folder, job, [bench, build.out / "lib/test_vmalloc.ko"], scripts)
     log = folder / "selftests.log"
-    ended = boot(build, "quiet loglevel=3 mm_batch.contig_free=off", initrd=archive, cpus=2, icount=False,
+    ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off", initrd=archive, cpus=2, icount=False,
                  timeout=timeout, log=log, finished=f"^{guest.DONE}")
     return judged(build, "selftests", ended, log)
