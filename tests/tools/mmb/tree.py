@@ -75,7 +75,7 @@ def copy_base(base, tree):
     if not tree.exists():
         say(f"copying {base.tree} (1.8 GB)")
         shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(base.tree, part, symlinks=True, ignore=built_files)
+        shutil.copytree(base.tree, part, symlinks=True, ignore=built_files if base.users else None)
         part.rename(tree)
         return
     for folder, folders, files in os.walk(base.tree):
@@ -88,7 +88,8 @@ def copy_base(base, tree):
                 update(pathlib.Path(folder) / name, there / name)
 
 
-BUILT = re.compile(r"^\.git$|\.(o|a|ko|mod|order|cmd|rmeta|so|bc)$|^\..*\.cmd$|^vmlinux|^\.config")
+# What a build leaves in a user's tree. (Not *.bc: kernel/time/timeconst.bc is a source.)
+BUILT = re.compile(r"^\.git$|\.(o|a|ko|mod|order|cmd|rmeta|so)$|^vmlinux$|^vmlinux\.unstripped$|^\.config")
 
 
 def built_files(_folder, names):
