@@ -127,15 +127,19 @@ def markdown(build, lines, data, clock):
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
 # Figures, {build.arch}
 
-Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}, one LLVM:
-{tools['llvm_match']}, helpers inlined: {tools['inline_helpers']}, QEMU {data['qemu']}. The unit is {unit}, per page
-or per loop of test_vmalloc. Every mode of a row ran in one boot, C first and last; the figures are medians, and a
-row's noise is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares
-with nothing else here. Written by `make evaluate SCALE=full`.
+Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
+({'one LLVM' if tools['llvm_match'] else 'different LLVMs'}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
+QEMU {data['qemu']}, one CPU, NUMA on. The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
+ran in one boot, C first and last; the figures are medians of runs, a run is the mean of four parts, and a row's noise
+is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares with nothing
+else here. Written by `make evaluate SCALE=full`.
 
 `off` is page by page, `C` the kernel's batch as 7.2 has it, `Rust` this project's. Rust is ahead because of its
-algorithm (one walk over contiguous struct pages, and a prepare that is inlined where no hook is on), which C could
-have as well: the language itself neither gains nor costs anything that these rows can tell.
+algorithm: one walk over contiguous struct pages, and a prepare that is inlined where no hook is on. C could have
+that as well; what the language itself costs needs the same algorithm in C, which is not measured yet.
+
+The order rows free with interrupts off, and the block that comes and goes has neighbours that stay allocated, so
+that it merges with nothing; cma16384 is cma_release() alone.
 
 {markdown_table(table(lines))}
 """
