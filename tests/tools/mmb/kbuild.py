@@ -82,11 +82,17 @@ class Build:
             "building the kernel", on_line=count)
 
     def clippy(self):
-        """Clippy on our crate as the kernel runs it; its warnings. In a build of its own: the flag rebuilds Rust."""
+        """What clippy, run as the kernel runs it, and the object say against our crate.
+
+        In a build of its own: the flag rebuilds all Rust.
+        """
         self.configure()
-        (self.out / "mm/mm_batch/mm_batch.o").unlink(missing_ok=True)
+        crate = self.out / "mm/mm_batch/mm_batch.o"
+        crate.unlink(missing_ok=True)
         run(make_command(self.tree, self.out, self.arch) + ["CLIPPY=1", "mm/mm_batch/"], self.log, "clippy")
-        return re.findall(r"^warning: .*(?:\n.*){0,3}", self.log.read_text(), re.M)
+        found = re.findall(r"^warning: .*(?:\n.*){0,3}", self.log.read_text(), re.M)
+        wants = subprocess.run(["llvm-nm", "-u", crate], capture_output=True, text=True, check=True).stdout
+        return found + [f"a panicking path: {s}" for s in wants.split() if "panic" in s]
 
     def module(self, source, name):
         """Builds a module outside of the tree; returns the .ko."""

@@ -66,8 +66,8 @@ class Base:
         self.work = CACHE / "build" / name
 
 
-def copy_base(base, tree):
-    """Copies the base; a user's tree again where it changed."""
+def copy_base(base, tree, patched):
+    """Copies the base; a user's tree again where it changed, but for the files that are patched anyway."""
     if tree.exists() and not base.users:
         return
     need_space(3000, "a copy of the kernel source")
@@ -84,7 +84,7 @@ def copy_base(base, tree):
         there = tree / os.path.relpath(folder, base.tree)
         there.mkdir(exist_ok=True)
         for name in files:
-            if name not in ignored:
+            if name not in ignored and os.path.relpath(f"{folder}/{name}", base.tree) not in patched:
                 update(pathlib.Path(folder) / name, there / name)
 
 
@@ -160,11 +160,11 @@ def stage():
     base = Base()
     tree = base.work / "linux"
     base.work.mkdir(parents=True, exist_ok=True)
-    copy_base(base, tree)
-
-    wanted = patched_files(base, base.work / "series") | our_files()
     stamp = base.work / "touched.json"
     before = json.loads(stamp.read_text()) if stamp.exists() else []
+    copy_base(base, tree, set(before))
+
+    wanted = patched_files(base, base.work / "series") | our_files()
     write_atomically(stamp, json.dumps(sorted(set(before) | set(wanted))))
     for name in set(before) - set(wanted):
         original = base.tree / name
