@@ -43,6 +43,7 @@ impl Pfn {
 ///
 /// `first + nr` does not wrap.
 #[derive(Debug)]
+#[must_use = "pages that are not freed are leaked"]
 pub struct PageRange {
     first: Pfn,
     nr: NonZero<usize>,
@@ -126,6 +127,7 @@ impl PageRange {
 
 /// A range of exactly one page.
 #[derive(Debug)]
+#[must_use = "a page that is not freed is leaked"]
 pub struct LonePage(Pfn);
 
 impl LonePage {

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import unittest
 
 from mmb import guest, hooks, ktap, report, rows, tree
 from mmb.boot import boot
-from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error
+from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, need_space
 from mmb.kbuild import Build
 
 KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
@@ -144,6 +145,41 @@ class BadInput(unittest.TestCase):
                 boot(NoBuild())
         finally:
             os.environ["PATH"] = path
+
+
+class Bring(unittest.TestCase):
+    """What fetches tools and sources, where it cannot."""
+
+    def bring(self, what, edit=(), **environment):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = pathlib.Path(folder) / "top/tests/tools"
+            shutil.copytree(TOP / "tests/tools", tools)
+            for old, new in edit:
+                packages = tools / "packages.sh"
+                packages.write_text(packages.read_text().replace(old, new))
+            done = subprocess.run(["bash", tools / "bring", what], capture_output=True, text=True,
+                                  env=os.environ | {"MM_BATCH_CACHE": folder + "/cache"} | environment)
+        self.assertNotEqual(done.returncode, 0)
+        errors = [line for line in done.stderr.splitlines() if "error:" in line]
+        self.assertEqual(len(errors), 1, done.stderr)
+        return errors[0]
+
+    def test_no_suite_has_the_source(self):
+        error = self.bring("source", [("=linux-source-7.2", "=linux-source-0.0")])
+        self.assertIn("has linux-source-0.0 any more: give KSRC=", error)
+
+    def test_a_package_is_gone(self):
+        self.assertIn("cannot resolve", self.bring("cargo", [("1.85.0+dfsg3", "0.0.0")]))
+
+    def test_no_apt(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for tool in ("bash", "dirname", "cat", "mkdir", "df", "awk", "flock", "sha256sum", "cut", "sort"):
+                os.symlink(shutil.which(tool), f"{folder}/{tool}")
+            self.assertIn("no apt-get here", self.bring("cargo", PATH=folder))
+
+    def test_no_space(self):
+        with self.assertRaisesRegex(Error, "MiB free in .*: free some"):
+            need_space(1 << 40, "a test")
 
 
 class Hooks(unittest.TestCase):
