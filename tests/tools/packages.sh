@@ -32,6 +32,6 @@ kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
 source_suites="trixie-backports forky sid"
 source_package=linux-source-7.2
 
-# Built from crates.io: the newest that rustc 1.85 builds, and the kernel accepts.
+# Crates that are built: the newest that rustc 1.85 builds, and the kernel accepts.
 bindgen_version=0.72.1
 nextest_version=0.9.100
