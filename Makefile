@@ -11,7 +11,7 @@ SCALE ?= short
 export ARCH KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
 
 with := tests/tools/with
-mmb := PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/tools $(with) kernel python3 -m mmb --arch $(ARCH)
+mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
 
 help: ## this list
 	@echo "mm_batch: batching for Linux memory reclaim, in Rust"
@@ -36,7 +36,7 @@ kunit: ## KUnit in the patched kernel under QEMU; writes a JUnit file (1 min bey
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (1 min beyond make kernel)
 	@$(mmb) kernel >/dev/null
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/tools $(with) kernel python3 tests/tools/test_mmb.py
+	@$(with) kernel python3 tests/tools/test_mmb.py
 
 shell: ## boots the patched kernel to a prompt (20 s beyond make kernel)
 	@$(mmb) shell

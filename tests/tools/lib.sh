@@ -14,6 +14,12 @@ die() {
 	exit 1
 }
 
+# version COMMAND...: the first version number that it prints, or nothing.
+version() { "$@" 2>/dev/null | grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -n1; }
+
+# at_least WANTED VERSION
+at_least() { [ -n "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; }
+
 # need_space MIB WHAT: fails early rather than half way.
 need_space() {
 	local have

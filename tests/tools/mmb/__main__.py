@@ -6,10 +6,10 @@ import os
 import sys
 
 from . import guest
-from .boot import CONSOLES, MACHINES, accelerator
-from .common import FAIL, PASS, TOP, Error, lock, say
-from .evaluate import BENCH, evaluate
-from .kbuild import IMAGES, Build, staged_build
+from .boot import qemu_command
+from .common import FAIL, PASS, Error, lock, say
+from .evaluate import evaluate
+from .kbuild import IMAGES, WORKLOADS, Build, staged_build
 from .ktap import kunit, selftests
 from .tree import stage
 
@@ -22,13 +22,12 @@ def do_kernel(arch):
 
 
 def do_kunit(arch):
-    build, steps = staged_build(arch, "kunit", {"module": 20, "kunit boot": 30, "selftests": 60})
-    steps.start("module", "building the workloads")
-    bench = build.module(BENCH, "mm_batch_bench")
+    build, steps = staged_build(arch, "kunit", WORKLOADS | {"kunit boot": 30, "selftests": 60})
+    modules = build.workloads(steps)
     steps.start("kunit boot", "booting with KUnit")
     results = [kunit(build)]
     steps.start("selftests", "booting for the selftests")
-    results.append(selftests(build, bench))
+    results.append(selftests(build, modules))
     steps.done()
     for _, line in results:
         print(line)
@@ -44,20 +43,13 @@ def do_lint(arch):
 
 
 def do_shell(arch):
-    build, steps = staged_build(arch, "shell", {"module": 20})
-    steps.start("module", "building the workloads")
-    bench = build.module(BENCH, "mm_batch_bench")
+    build, steps = staged_build(arch, "shell", WORKLOADS)
+    modules = build.workloads(steps)
     steps.done()
-    folder = build.base.work / f"{build.out.name}-shell"
-    folder.mkdir(exist_ok=True)
-    archive = guest.initrd(folder, guest.SHELL, [bench, build.out / "lib/test_vmalloc.ko"],
-                           [TOP / "tests/kernel/lib.sh"])
+    archive = guest.initrd(build.base.work / f"{build.out.name}-shell", guest.SHELL, modules)
     say("booting to a prompt; 'poweroff -f' leaves")
     # Control keys are for the guest's shell, not for QEMU.
-    machine = ["mon:stdio" if word == "stdio" else word for word in MACHINES[arch]]
-    command = machine + accelerator(False) + [
-        "-m", "2048", "-smp", "2", "-display", "none", "-no-reboot", "-kernel", str(build.image),
-        "-initrd", str(archive), "-append", f"console={CONSOLES[arch]} panic=-1 quiet cma=160M"]
+    command = qemu_command(build, "quiet cma=160M", archive, cpus=2, memory=2048, icount=False, console="mon:stdio")
     os.execvp(command[0], command)
 
 

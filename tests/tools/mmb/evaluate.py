@@ -7,9 +7,8 @@ import re
 from . import guest, report, rows
 from .boot import boot
 from .common import FAIL, PASS, TOP, Error, say, write_atomically
-from .kbuild import staged_build
+from .kbuild import WORKLOADS, staged_build
 
-BENCH = TOP / "tests/kernel/bench"
 SECONDS_PER_RUN = {"short": 0.8, "full": 4}
 
 
@@ -25,17 +24,14 @@ def chosen_rows():
 class Boots:
     """Boots with a job of rows, and collects what they print."""
 
-    def __init__(self, build, bench, folder, steps):
-        self.build, self.bench, self.folder, self.steps = build, bench, folder, steps
-        folder.mkdir(exist_ok=True)
+    def __init__(self, build, modules, folder, steps):
+        self.build, self.modules, self.folder, self.steps = build, modules, folder, steps
 
     def run(self, selected, scale, runs, longer):
         """All of a row's runs are of one boot; returns the rows' lines."""
         per_row = len(rows.modes(runs))
         total = len(selected) * per_row
-        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer),
-                               [self.bench, self.build.out / "lib/test_vmalloc.ko"],
-                               [TOP / "tests/kernel/lib.sh"])
+        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer), self.modules)
         console = self.folder / "console.log"
         seen = 0
 
@@ -64,12 +60,11 @@ def evaluate(arch, scale):
     runs = 10 if kvm else 3
     total = len(selected) * len(rows.modes(runs))
     run_step = f"{arch} {scale} {total} runs"
-    build, steps = staged_build(arch, "evaluate", {"module": 20, run_step: 15 + total * SECONDS_PER_RUN[scale]})
-    steps.start("module", "building the workloads")
-    bench = build.module(BENCH, "mm_batch_bench")
+    build, steps = staged_build(arch, "evaluate", WORKLOADS | {run_step: 15 + total * SECONDS_PER_RUN[scale]})
+    modules = build.workloads(steps)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
     folder = build.base.work / f"{build.out.name}-evaluate"
-    boots = Boots(build, bench, folder, steps)
+    boots = Boots(build, modules, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
     # What is too noisy is run again, with longer loops and in a boot of its own.
     for longer in () if kvm else (4, 16):

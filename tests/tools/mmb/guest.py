@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
-from .common import Error
+from .common import TOP, Error
 
 DONE = "mm_batch: job done"
 FAILED = "mm_batch: job failed"
@@ -41,7 +41,7 @@ def busybox():
 
 
 def initrd(folder, job, modules=(), files=()):
-    """A cpio archive with `job` as what init runs."""
+    """A cpio archive with `job` as what init runs, in the folder, which is made."""
     root = folder / "root"
     shutil.rmtree(root, ignore_errors=True)
     (root / "bin").mkdir(parents=True)
@@ -50,7 +50,7 @@ def initrd(folder, job, modules=(), files=()):
     (root / "init").write_text(INIT.format(done=DONE))
     (root / "init").chmod(0o755)
     (root / "job").write_text(job)
-    (root / "lib.sh").write_text("")
+    shutil.copy(TOP / "tests/kernel/lib.sh", root)
     for module in modules:
         shutil.copy(module, root / "modules" / module.name)
     for source in files:

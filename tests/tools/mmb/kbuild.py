@@ -11,7 +11,9 @@ from .tree import stage
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
+BENCH = TOP / "tests/kernel/bench"
 OBJECTS = 1900  # of a first build, for its progress
+WORKLOADS = {"module": 20}
 
 
 def make_command(tree, out, arch):
@@ -101,6 +103,11 @@ class Build:
         run(make_command(self.tree, self.out, self.arch) + [f"M={source}", f"MO={out}", "modules"],
             self.base.work / f"{out.name}.log", f"building {name}")
         return out / f"{name}.ko"
+
+    def workloads(self, steps):
+        """The modules that guests load: ours, and the kernel's vmalloc test. Its step is WORKLOADS."""
+        steps.start("module", "building the workloads")
+        return [self.module(BENCH, "mm_batch_bench"), self.out / "lib/test_vmalloc.ko"]
 
     def symbol(self, name):
         """The value of a configuration symbol, or None."""

@@ -6,6 +6,7 @@ import re
 import statistics
 import subprocess
 
+from .boot import MACHINES
 from .common import TOP
 from .rows import NOISE_LIMIT
 
@@ -101,8 +102,7 @@ def commit():
 
 def results(build, lines, scale, clock, cpus):
     """The content of results.json."""
-    qemu = subprocess.run(["qemu-system-x86_64" if build.arch == "x86_64" else "qemu-system-aarch64", "--version"],
-                          capture_output=True, text=True).stdout
+    qemu = subprocess.run([MACHINES[build.arch][0], "--version"], capture_output=True, text=True).stdout
     rows = []
     for line in lines:
         for mode in ("off", "c", "rust"):
@@ -129,7 +129,7 @@ def markdown(build, lines, data, clock):
 
 Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
 ({'one LLVM' if tools['llvm_match'] else 'different LLVMs'}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
-QEMU {data['qemu']}, one CPU, NUMA on. The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
+QEMU {data['qemu']}, one CPU, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'}. The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
 ran in one boot, C first and last; the figures are medians of runs, a run is the mean of four parts, and a row's noise
 is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares with nothing
 else here. Written by `make evaluate SCALE=full`.
