@@ -3,12 +3,12 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit runner shell evaluate lint clean
+.PHONY: help test loom doctor kernel kunit runner shell evaluate lint full stale prove-fresh clean
 
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
+export ARCH DEBUG STEP KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -16,7 +16,7 @@ mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
 help: ## this list
 	@echo "mm_batch: batching for Linux memory reclaim, in Rust"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: ARCH=x86_64|arm64  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
+	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
@@ -31,12 +31,12 @@ doctor: ## what is there, what is missing, and the command that mends it (1 s)
 kernel: ## the patched kernel, built (first 12 min, then 10 s)
 	@$(mmb) kernel
 
-kunit: ## KUnit in the patched kernel under QEMU; writes a JUnit file (1 min beyond make kernel)
+kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (2 min beyond make kernel)
 	@$(mmb) kunit
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (1 min beyond make kernel)
 	@$(mmb) kernel >/dev/null
-	@$(with) kernel python3 tests/tools/test_mmb.py
+	@$(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
 shell: ## boots the patched kernel to a prompt (20 s beyond make kernel)
 	@$(mmb) shell
@@ -46,6 +46,15 @@ evaluate: ## the main job: build, boot, every row in every mode, one table (firs
 
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
 	@tests/tools/lint
+
+full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (5 h)
+	@$(with) kernel python3 -m mmb full
+
+stale: ## which steps of make full are fresh, failed, or stale (1 s)
+	@$(with) kernel python3 -m mmb stale
+
+prove-fresh: ## the README's two commands in a bare Debian 12; needs root (40 min)
+	@tests/tools/prove-fresh
 
 clean: ## removes builds and trees; downloads and tools stay
 	@tests/tools/clean

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runner, itself tested: every end of a boot, every kind of KTAP, every bad input told apart."""
+"""The runner, itself tested: every end of a boot, every bad input told apart."""
 
 import os
 import pathlib
@@ -9,12 +9,10 @@ import sys
 import tempfile
 import unittest
 
-from mmb import guest, hooks, ktap, report, rows, tree
+from mmb import guest, hooks, report, rows, tree
 from mmb.boot import boot
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, need_space
 from mmb.kbuild import Build
-
-KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
 
 
 class Boots(unittest.TestCase):
@@ -47,34 +45,6 @@ class Boots(unittest.TestCase):
 
     def test_off_too_early(self):
         self.assertEqual(self.ended("poweroff -f").code, FAIL)
-
-
-class Ktap(unittest.TestCase):
-    def verdict(self, text):
-        base = tree.Base()
-        with tempfile.TemporaryDirectory() as folder:
-            log = pathlib.Path(folder) / "log"
-            log.write_text(text)
-            return ktap.verdict(base.tree / "tools/testing/kunit/kunit.py", log, pathlib.Path(folder) / "junit.xml")
-
-    def test_pass(self):
-        code, line = self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
-        self.assertEqual((code, line), (PASS, "1 passed, 0 failed, 0 skipped"))
-
-    def test_failure(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    not ok 1 a\nnot ok 1 s\n")[0], FAIL)
-
-    def test_fewer_than_planned(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\nok 1 s\n")[0], FAIL)
-
-    def test_only_skips(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n")[0], FAIL)
-
-    def test_no_tests(self):
-        self.assertEqual(self.verdict("KTAP version 1\n1..0\n")[0], FAIL)
-
-    def test_no_ktap(self):
-        self.assertEqual(self.verdict("Linux version 7.2\n")[0], FAIL)
 
 
 class BadInput(unittest.TestCase):
@@ -137,6 +107,7 @@ class BadInput(unittest.TestCase):
     def test_no_qemu(self):
         class NoBuild:
             arch = "x86_64"
+            flavour = "release"
             image = "/nowhere"
 
         path, os.environ["PATH"] = os.environ["PATH"], "/nowhere"

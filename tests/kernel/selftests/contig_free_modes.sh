@@ -34,16 +34,22 @@ free_kib() {
 	awk '/^MemFree:/ { print $2 }' /proc/meminfo
 }
 
+# Frees by free_contig_range() and by vfree(), on both CPUs.
+load() {
+	for _ in 1 2 3 4 5 6; do
+		echo "order9 400" >/sys/module/mm_batch_bench/parameters/run
+		echo "range3077 20" >/sys/module/mm_batch_bench/parameters/run
+		insmod /modules/test_vmalloc.ko run_test_mask=9 nr_threads=2 \
+			test_loop_count=300 nr_pages=64 use_huge=1 2>/dev/null
+	done
+}
+
 switching_under_load() {
+	# What the load keeps (slabs, KASAN's quarantine), it keeps from here on.
+	load
 	before=$(free_kib)
 	(
-		# Frees by free_contig_range() and by vfree(), on both CPUs.
-		for _ in 1 2 3 4 5 6; do
-			echo "order9 400" >/sys/module/mm_batch_bench/parameters/run
-			echo "range3077 20" >/sys/module/mm_batch_bench/parameters/run
-			insmod /modules/test_vmalloc.ko run_test_mask=9 nr_threads=2 \
-				test_loop_count=300 nr_pages=64 use_huge=1 2>/dev/null
-		done
+		load
 		: >/tmp/load_done
 	) &
 	switches=0

@@ -5,12 +5,11 @@ import argparse
 import os
 import sys
 
-from . import guest
+from . import full, guest, kunit
 from .boot import qemu_command
 from .common import FAIL, PASS, Error, lock, say
 from .evaluate import evaluate
-from .kbuild import IMAGES, WORKLOADS, Build, staged_build
-from .ktap import kunit, selftests
+from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
 from .tree import stage
 
 
@@ -22,12 +21,14 @@ def do_kernel(arch):
 
 
 def do_kunit(arch):
-    build, steps = staged_build(arch, "kunit", WORKLOADS | {"kunit boot": 30, "selftests": 60})
+    parts = kunit.parts(flavour())
+    seconds = {"release": 15, "debug": 90}[flavour()]
+    build, steps = staged_build(arch, "kunit", WORKLOADS | {f"{arch} {flavour()} {p.name}": seconds for p in parts})
     modules = build.workloads(steps)
-    steps.start("kunit boot", "booting with KUnit")
-    results = [kunit(build)]
-    steps.start("selftests", "booting for the selftests")
-    results.append(selftests(build, modules))
+    results = []
+    for part in parts:
+        steps.start(f"{arch} {flavour()} {part.name}", f"booting: {part.what}")
+        results.append(part.run(build, modules))
     steps.done()
     for _, line in results:
         print(line)
@@ -42,6 +43,11 @@ def do_lint(arch):
     return FAIL if found else PASS
 
 
+def do_stage():
+    print(stage()[1])
+    return PASS
+
+
 def do_shell(arch):
     build, steps = staged_build(arch, "shell", WORKLOADS)
     modules = build.workloads(steps)
@@ -53,20 +59,31 @@ def do_shell(arch):
     os.execvp(command[0], command)
 
 
+# What builds and boots: one at a time.
+VERBS = {
+    "kernel": lambda args: do_kernel(args.arch),
+    "kunit": lambda args: do_kunit(args.arch),
+    "lint": lambda args: do_lint(args.arch),
+    "shell": lambda args: do_shell(args.arch),
+    "evaluate": lambda args: evaluate(args.arch, args.scale),
+    "stage": lambda args: do_stage(),
+}
+
+# What runs other verbs, or only looks.
+UNLOCKED = {"full": full.full, "stale": full.stale}
+
+
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
-    parser.add_argument("verb", choices=["kernel", "kunit", "lint", "shell", "evaluate", "stage"])
+    parser.add_argument("verb", choices=[*VERBS, *UNLOCKED])
     parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()
     try:
+        if args.verb in UNLOCKED:
+            return UNLOCKED[args.verb]()
         held = lock()  # noqa: F841 (held until the process ends)
-        if args.verb == "stage":
-            print(stage()[1])
-            return PASS
-        if args.verb == "evaluate":
-            return evaluate(args.arch, args.scale)
-        return {"kernel": do_kernel, "kunit": do_kunit, "lint": do_lint, "shell": do_shell}[args.verb](args.arch)
+        return VERBS[args.verb](args)
     except Error as error:
         say(f"error: {error}")
         return error.code

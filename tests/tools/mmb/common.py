@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -78,7 +79,7 @@ def run(command, log, what, cwd=None, env=None, on_line=None):
         code = child.wait()
     if code:
         lines = log.read_text(errors="replace").splitlines()
-        error = next((l for l in lines if "error" in l.lower() or "***" in l), lines[-1] if lines else "no output")
+        error = next((l for l in lines if re.search(r"error[:\[]|\*\*\*", l)), lines[-1] if lines else "no output")
         raise Error(f"{what} failed ({error.strip()[:160]})", f"see {log}")
 
 

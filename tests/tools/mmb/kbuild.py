@@ -12,7 +12,7 @@ from .tree import stage
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
 BENCH = TOP / "tests/kernel/bench"
-OBJECTS = 1900  # of a first build, for its progress
+OBJECTS = 2000  # of a first build, for its progress
 WORKLOADS = {"module": 20}
 
 
@@ -20,11 +20,16 @@ def make_command(tree, out, arch):
     return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}"]
 
 
+def flavour():
+    """The kernel to build: "release", or "debug" with DEBUG=1."""
+    return "debug" if os.environ.get("DEBUG") == "1" else "release"
+
+
 class Build:
-    """One configuration of one architecture."""
+    """One configuration of one architecture. Flavours are release, debug and clippy (as release)."""
 
     def __init__(self, base, tree, arch, flavour="release"):
-        self.base, self.tree, self.arch = base, tree, arch
+        self.base, self.tree, self.arch, self.flavour = base, tree, arch, flavour
         extra = os.environ.get("EXTRA_CONFIG")
         if extra:
             # Beside the build without it: to compare two is what it is for.
@@ -38,6 +43,8 @@ class Build:
 
     def fragments(self):
         files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
+        if self.flavour == "debug":
+            files.append(CONFIG / "debug.config")
         extra = os.environ.get("EXTRA_CONFIG")
         return "".join(f.read_text() for f in files) + (extra.replace(",", "\n") + "\n" if extra else "")
 
@@ -46,7 +53,7 @@ class Build:
         text = self.fragments()
         self.out.mkdir(parents=True, exist_ok=True)
         fragment, stamp = self.out / "mm_batch.config", self.out / "mm_batch.configured"
-        kconfigs = [self.tree / "mm/mm_batch/Kconfig", self.tree / "mm/Kconfig"]
+        kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "lib/Kconfig.debug")]
         key = text + "".join(p.read_text() for p in kconfigs)
         key += self.base.config.read_text() if self.base.config else ""
         if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
@@ -129,12 +136,14 @@ class Build:
 
 def staged_build(arch, what, more=None):
     """The staged tree, built: what every verb that boots begins with. And the steps that are left."""
-    first = not list(CACHE.glob(f"build/*/{arch}-release/{IMAGES[arch]}"))
-    stage_step, build_step = (f"{arch} {'first ' if first else ''}{name}" for name in ("stage", "build"))
-    steps = Steps(what, {stage_step: 60 if first else 5, build_step: 600 if first else 30} | (more or {}))
+    kind = flavour()
+    first = not list(CACHE.glob(f"build/*/{arch}-{kind}/{IMAGES[arch]}"))
+    stage_step, build_step = (f"{arch} {kind} {'first ' if first else ''}{name}" for name in ("stage", "build"))
+    guess = {"release": 600, "debug": 1200}[kind]
+    steps = Steps(what, {stage_step: 60 if first else 5, build_step: guess if first else 30} | (more or {}))
     steps.start(stage_step, "the kernel source and the series")
     base, tree = stage()
-    build = Build(base, tree, arch)
-    steps.start(build_step, "building the kernel")
+    build = Build(base, tree, arch, kind)
+    steps.start(build_step, f"building the {kind} kernel")
     build.build(steps)
     return build, steps

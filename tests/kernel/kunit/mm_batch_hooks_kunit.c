@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each hook of __free_pages_prepare() sees each page of a range, in each mode of
+ * contig_free, while it is on. A hook that is off skips its case; the boots that
+ * have it on say which cases may be skipped.
+ */
+
+#include <linux/kasan.h>
+#include <linux/kprobes.h>
+#include <linux/page_ext.h>
+#include <linux/page_owner.h>
+#include <linux/page_table_check.h>
+#include <linux/pgalloc_tag.h>
+#include <linux/poison.h>
+#include <linux/ptrace.h>
+#include <trace/events/kmem.h>
+#include "../internal.h"
+#include "../kasan/kasan.h"
+#include "mm_batch_kunit.h"
+
+#define RANGE_ORDER	9
+#define RANGE_PAGES	BIT(RANGE_ORDER)
+
+/* What a hook that leaves no trace in the page was called for. */
+static struct page *watched;
+static DECLARE_BITMAP(called_for, RANGE_PAGES);
+
+static void note_call(struct page *page, unsigned int order)
+{
+	if (page >= watched && page < watched + RANGE_PAGES)
+		bitmap_set(called_for, page - watched, 1U << order);
+}
+
+static bool was_called_for(struct page *page)
+{
+	return test_bit(page - watched, called_for);
+}
+
+/* Free memory, which KASAN must not mind being looked at. */
+static __no_sanitize_address bool filled_with(struct page *page, u64 value)
+{
+	const u64 *word = page_address(page);
+	unsigned int i;
+
+	for (i = 0; i < PAGE_SIZE / sizeof(*word); i++)
+		if (READ_ONCE(word[i]) != value)
+			return false;
+	return true;
+}
+
+/*
+ * No page was seen before the range is freed, and each is right after. It is
+ * filled with what no hook writes: fresh pages may hold what one wrote before.
+ */
+static void check_hook(struct kunit *test, bool (*seen)(struct page *page))
+{
+	unsigned int i, before = 0, after = 0;
+	unsigned long flags;
+	struct page *page;
+
+	if (num_online_cpus() > 1)
+		kunit_skip(test, "another CPU may allocate meanwhile: boot with one");
+
+	page = alloc_split(test, RANGE_ORDER);
+	memset(page_address(page), 0x5a, RANGE_PAGES * PAGE_SIZE);
+	watched = page;
+	bitmap_zero(called_for, RANGE_PAGES);
+
+	local_irq_save(flags);
+	for (i = 0; i < RANGE_PAGES; i++)
+		before += seen(page + i);
+	__free_contig_range(page_to_pfn(page), RANGE_PAGES);
+	for (i = 0; i < RANGE_PAGES; i++)
+		after += seen(page + i);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_EQ(test, before, 0);
+	KUNIT_EXPECT_EQ(test, after, RANGE_PAGES);
+}
+
+static void probe_mm_page_free(void *data, struct page *page, unsigned int order)
+{
+	note_call(page, order);
+}
+
+static void test_trace_mm_page_free(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, register_trace_mm_page_free(probe_mm_page_free, NULL), 0);
+	check_hook(test, was_called_for);
+	unregister_trace_mm_page_free(probe_mm_page_free, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+#ifdef CONFIG_PAGE_OWNER
+static bool has_no_owner(struct page *page)
+{
+	struct page_ext *page_ext = page_ext_get(page);
+	bool owned = test_bit(PAGE_EXT_OWNER_ALLOCATED, &page_ext->flags);
+
+	page_ext_put(page_ext);
+	return !owned;
+}
+#endif
+
+static void test_page_owner(struct kunit *test)
+{
+#ifdef CONFIG_PAGE_OWNER
+	if (static_branch_unlikely(&page_owner_inited)) {
+		check_hook(test, has_no_owner);
+		return;
+	}
+#endif
+	kunit_skip(test, "needs CONFIG_PAGE_OWNER and page_owner=on");
+}
+
+#ifdef CONFIG_PAGE_TABLE_CHECK
+static int probe_page_table_check(struct kprobe *probe, struct pt_regs *regs)
+{
+	note_call((struct page *)regs_get_kernel_argument(regs, 0),
+		  regs_get_kernel_argument(regs, 1));
+	return 0;
+}
+#endif
+
+static void test_page_table_check(struct kunit *test)
+{
+#ifdef CONFIG_PAGE_TABLE_CHECK
+	struct kprobe probe = {
+		.symbol_name = "__page_table_check_zero",
+		.pre_handler = probe_page_table_check,
+	};
+
+	if (!static_branch_likely(&page_table_check_disabled)) {
+		KUNIT_ASSERT_EQ(test, register_kprobe(&probe), 0);
+		check_hook(test, was_called_for);
+		unregister_kprobe(&probe);
+		return;
+	}
+#endif
+	kunit_skip(test, "needs CONFIG_PAGE_TABLE_CHECK and page_table_check=on");
+}
+
+#ifdef CONFIG_MEM_ALLOC_PROFILING
+static bool has_no_tag(struct page *page)
+{
+	return !pgalloc_tag_get(page);
+}
+#endif
+
+static void test_alloc_tag(struct kunit *test)
+{
+#ifdef CONFIG_MEM_ALLOC_PROFILING
+	if (mem_alloc_profiling_enabled()) {
+		check_hook(test, has_no_tag);
+		return;
+	}
+#endif
+	kunit_skip(test, "needs CONFIG_MEM_ALLOC_PROFILING, on");
+}
+
+static bool is_poisoned(struct page *page)
+{
+	return filled_with(page, PAGE_POISON * 0x0101010101010101ULL);
+}
+
+static void test_page_poison(struct kunit *test)
+{
+	if (!page_poisoning_enabled_static())
+		kunit_skip(test, "needs CONFIG_PAGE_POISONING and page_poison=1");
+	check_hook(test, is_poisoned);
+}
+
+static bool is_zero(struct page *page)
+{
+	return filled_with(page, 0);
+}
+
+static void test_init_on_free(struct kunit *test)
+{
+	if (!want_init_on_free())
+		kunit_skip(test, "needs init_on_free=1, without page_poison=1");
+	check_hook(test, is_zero);
+}
+
+#ifdef CONFIG_KASAN_GENERIC
+static __no_sanitize_address bool is_inaccessible(struct page *page)
+{
+	const u8 *shadow = kasan_mem_to_shadow(page_address(page));
+	unsigned int i;
+
+	for (i = 0; i < PAGE_SIZE / KASAN_GRANULE_SIZE; i++)
+		if (READ_ONCE(shadow[i]) != KASAN_PAGE_FREE)
+			return false;
+	return true;
+}
+#endif
+
+static void test_kasan(struct kunit *test)
+{
+#ifdef CONFIG_KASAN_GENERIC
+	check_hook(test, is_inaccessible);
+#else
+	kunit_skip(test, "needs CONFIG_KASAN_GENERIC");
+#endif
+}
+
+static struct kunit_case hooks_cases[] = {
+	KUNIT_CASE_PARAM(test_trace_mm_page_free, mode_gen_params),
+	KUNIT_CASE_PARAM(test_page_owner, mode_gen_params),
+	KUNIT_CASE_PARAM(test_page_table_check, mode_gen_params),
+	KUNIT_CASE_PARAM(test_alloc_tag, mode_gen_params),
+	KUNIT_CASE_PARAM(test_page_poison, mode_gen_params),
+	KUNIT_CASE_PARAM(test_init_on_free, mode_gen_params),
+	KUNIT_CASE_PARAM(test_kasan, mode_gen_params),
+	{}
+};
+
+static struct kunit_suite hooks_suite = {
+	.name = "mm_batch_hooks",
+	.init = contig_free_init,
+	.exit = contig_free_exit,
+	.test_cases = hooks_cases,
+};
+
+kunit_test_suite(hooks_suite);

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make full`: everything that is too long for CI, step by step, each stamped with the hash of its inputs.
+
+report/full.json, which is tracked, says what passed on which inputs. A step whose inputs have changed since is
+stale; a step that passed on the present ones is not run again.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+
+from .common import CACHE, FAIL, PASS, TOP, Error, die_with_parent, minutes, say, write_atomically
+
+REPORT = TOP / "report/full.json"
+
+def tools(*names):
+    """The tools that every step needs, and those of this one."""
+    return tuple(f"tests/tools/{n}" for n in ("bring", "lib.sh", "packages.sh", "with", *names))
+
+
+def mmb(*names):
+    """What builds and boots a kernel, and the modules of this step."""
+    return tools(*(f"mmb/{n}.py" for n in ("common", "tree", "hooks", "kbuild", "boot", "guest", *names)))
+
+
+USER = ("rust/", "shim/", "tests/model/", "tests/loom/", "tests/compile_fail/", "tests/lib.rs", "tests/Cargo.toml",
+        "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
+KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", *mmb())
+ROWS = ("tests/kernel/bench/", "tests/kernel/lib.sh")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: a make command, what it depends on, and how long it takes if nothing better is known."""
+
+    name: str
+    command: str
+    inputs: tuple
+    seconds: int
+
+
+STEPS = [
+    Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120),
+    Step("test", "make test", USER, 60),
+    Step("loom", "make loom", USER, 30),
+    Step("mutants", "make mutants", (*USER, "tests/mutants/"), 1200),
+    Step("kunit", "make kunit", (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 300),
+    Step("kunit-debug", "make kunit DEBUG=1",
+         (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 900),
+    Step("kunit-arm64", "make kunit ARCH=arm64",
+         (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 600),
+    Step("same-source", "make same-source", ("rust/", *mmb("same")), 60),
+    Step("runner", "make runner", ("tests/tools/", "tests/kernel/lib.sh"), 120),
+    Step("meter", "make meter", (*KERNEL, "tests/kernel/workloads/", *mmb("meter")), 300),
+    Step("kselftest", "make kselftest", (*KERNEL, "tests/kernel/selftests/", *mmb("kselftest", "rootfs", "ktap")), 2400),
+    Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("series")), 5400),
+    Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS, *mmb("evaluate", "rows", "report")), 2400),
+    Step("prove-fresh", "make prove-fresh", ("rust/", "patches/", "shim/", "tests/", "Makefile"), 2700),
+]
+
+
+def inputs(step):
+    """SHA-256 over the names and contents of the step's files, as they are in the work tree."""
+    names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *step.inputs],
+                           capture_output=True, check=True).stdout.decode().split("\0")
+    digest = hashlib.sha256(step.command.encode())
+    for name in sorted(n for n in set(names) if n and (TOP / n).is_file()):
+        digest.update(f"\0{name}\0".encode() + hashlib.sha256((TOP / name).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def recorded():
+    """Name -> what the report says of it."""
+    try:
+        return {s["name"]: s for s in json.loads(REPORT.read_text())["steps"]}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError) as error:
+        raise Error(f"{REPORT} is not readable ({error})", "remove it, or restore it from git") from None
+
+
+def state(step, known):
+    """fresh, failed (on these inputs), stale or never run."""
+    was = known.get(step.name)
+    if not was:
+        return "never run"
+    if was["inputs"] != inputs(step):
+        return "stale"
+    return "fresh" if was["status"] == "pass" else "failed"
+
+
+def record(known, step, hashed, status, seconds):
+    known[step.name] = {"name": step.name, "inputs": hashed, "status": status, "seconds": round(seconds)}
+    steps = [known[s.name] for s in STEPS if s.name in known]
+    write_atomically(REPORT, json.dumps({"steps": steps}, indent=1) + "\n")
+
+
+def chosen():
+    wanted = os.environ.get("STEP")
+    found = [s for s in STEPS if not wanted or re.fullmatch(wanted, s.name)]
+    if not found:
+        raise Error(f"STEP={wanted} matches no step", "one of " + ", ".join(s.name for s in STEPS))
+    return found
+
+
+def full():
+    """Runs what is not fresh, and goes on after a failure."""
+    steps = chosen()
+    known = recorded()
+    todo = [s for s in steps if state(s, known) != "fresh"]
+    expected = {s.name: known.get(s.name, {}).get("seconds", s.seconds) for s in todo}
+    say(f"full: {len(steps) - len(todo)} steps are fresh, {len(todo)} to run, "
+        f"about {minutes(sum(expected.values()))} in all")
+    failed = []
+    for number, step in enumerate(todo, 1):
+        left = sum(expected[s.name] for s in todo[number - 1:])
+        log = CACHE / f"full/{step.name}.log"
+        say(f"full: {number} of {len(todo)}: {step.command} (about {minutes(left)} left; log: {log})")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        hashed, start = inputs(step), time.monotonic()
+        with open(log, "w") as out:
+            code = subprocess.run(step.command.split(), cwd=TOP, stdin=subprocess.DEVNULL, stdout=out,
+                                  stderr=subprocess.STDOUT, preexec_fn=die_with_parent).returncode
+        if hashed != inputs(step):
+            raise Error(f"what {step.name} depends on changed while it ran", "run make full again")
+        status = "fail" if code else "pass"
+        record(known, step, hashed, status, time.monotonic() - start)
+        say(f"full: {step.name}: {status}, {minutes(time.monotonic() - start)}")
+        failed += [step.name] if code else []
+    for name in failed:
+        say(f"full: {name} failed: see {CACHE}/full/{name}.log")
+    return FAIL if failed else PASS
+
+
+def stale():
+    """Prints the steps that are not fresh; what CI shows."""
+    known = recorded()
+    for step in STEPS:
+        say(f"full: {step.name}: {state(step, known)}")
+    return PASS

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The verdict on KTAP, the suites that run after init, and the stamps of `make full`, tested."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+from mmb import full, kunit, ktap, tree
+from mmb.boot import Ended
+from mmb.common import FAIL, PASS, Error
+from mmb.kbuild import Build
+
+KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
+
+
+class Ktap(unittest.TestCase):
+    def verdict(self, text, skips=None):
+        base = tree.Base()
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text(text)
+            return ktap.verdict(base.tree / "tools/testing/kunit/kunit.py", log, pathlib.Path(folder) / "junit.xml",
+                                skips)
+
+    def test_pass(self):
+        code, line = self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
+        self.assertEqual((code, line), (PASS, "1 passed, 0 failed, 0 skipped"))
+
+    def test_failure(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    not ok 1 a\nnot ok 1 s\n")[0], FAIL)
+
+    def test_fewer_than_planned(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\nok 1 s\n")[0], FAIL)
+
+    def test_only_skips(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n")[0], FAIL)
+
+    def test_no_tests(self):
+        self.assertEqual(self.verdict("KTAP version 1\n1..0\n")[0], FAIL)
+
+    def test_no_ktap(self):
+        self.assertEqual(self.verdict("Linux version 7.2\n")[0], FAIL)
+
+    def test_a_named_skip_passes(self):
+        text = KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n"
+        self.assertEqual(self.verdict(text, {"s.b"})[0], PASS)
+
+    def test_a_skip_that_is_not_named(self):
+        code, line = self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n", set())
+        self.assertEqual(code, FAIL)
+        self.assertIn("s.b", line)
+
+    def test_a_named_skip_that_ran(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", {"s.b"})[0], FAIL)
+
+    def test_suites_of_debugfs(self):
+        documents = [KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n",
+                     KTAP_HEAD.replace(": s", ": t") + "    1..1\n    not ok 1 b\nnot ok 1 t\n"]
+        self.assertEqual(self.verdict(ktap.merged(documents[:1]))[0], PASS)
+        code, line = self.verdict(ktap.merged(documents))
+        self.assertEqual(code, FAIL)
+        self.assertIn("1 passed, 1 failed", line)
+
+
+class Splats(unittest.TestCase):
+    """What the kernel complains of fails a boot, whatever its tests say."""
+
+    def verdict(self, line):
+        base = tree.Base()
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
+            build = mock.Mock(tree=base.tree)
+            return ktap.judged(build, "name", Ended(PASS, "finished", [line]), log)
+
+    def test_splats(self):
+        self.assertEqual(self.verdict("all is well")[0], PASS)
+        for line in ("[    1.0] BUG: KASAN: use-after-free in x", "[    1.0] WARNING: mm/x.c:3 at y",
+                     "[    1.0] WARNING: possible circular locking dependency detected",
+                     "[    1.0] INFO: task sh:1 blocked for more than 120 seconds.",
+                     "[    1.0] BUG: Bad page state in process sh  pfn:1"):
+            code, text = self.verdict(line)
+            self.assertEqual(code, FAIL)
+            self.assertIn("complained", text)
+
+
+class AfterInit(unittest.TestCase):
+    """Needs the built kernel: a suite that lacks what it needs fails, and says what."""
+
+    def test_lacks(self):
+        base, tree_ = tree.stage()
+        build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
+        if not build.image.exists():
+            raise Error("no kernel is built", "make kernel")
+        without_swap = "\n".join(line for line in kunit.LATE_JOB.splitlines() if "swapon" not in line)
+        code, line = kunit.after_init(build, job=without_swap)
+        self.assertEqual(code, FAIL)
+        self.assertIn("guest_mm_batch", line)
+
+
+class Full(unittest.TestCase):
+    """The stamps: fresh, stale, failed, never run."""
+
+    def run_in(self, folder, command="true"):
+        step = full.Step("s", command, ("input",), 1)
+        with mock.patch.object(full, "TOP", folder), mock.patch.object(full, "REPORT", folder / "full.json"), \
+                mock.patch.object(full, "CACHE", folder), mock.patch.object(full, "STEPS", [step]):
+            before = full.state(step, full.recorded())
+            code = full.full()
+            return before, code, full.state(step, full.recorded())
+
+    def test_stamps(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            (folder / ".gitignore").write_text("*.json\nfull/\n")
+            (folder / "input").write_text("1")
+            self.assertEqual(self.run_in(folder), ("never run", PASS, "fresh"))
+            self.assertEqual(self.run_in(folder), ("fresh", PASS, "fresh"))
+            (folder / "input").write_text("2")
+            self.assertEqual(self.run_in(folder, "true")[0], "stale")
+            self.assertEqual(self.run_in(folder, "false"), ("stale", FAIL, "failed"))
+            self.assertEqual(self.run_in(folder, "false")[0], "failed")
+            (folder / "full.json").write_text("{")
+            with self.assertRaisesRegex(Error, "not readable"):
+                self.run_in(folder)
+
+    def test_steps_are_verbs(self):
+        """Each step's command and inputs are there."""
+        makefile = (full.TOP / "Makefile").read_text()
+        for step in full.STEPS:
+            self.assertIn(f"\n{step.command.split()[1]}:", makefile)
+            for name in step.inputs:
+                self.assertTrue((full.TOP / name).exists(), f"{step.name}: {name}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
