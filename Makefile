@@ -22,8 +22,8 @@ help: ## this list
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
 	@tests/tools/test all
 
-loom: ## the loom models at their full bound; T=name runs one and shows all it prints (15 s)
-	@tests/tools/test loom $(T)
+loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
+	@tests/tools/test loom "$(T)" "$(REPLAY)"
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
 	@tests/tools/doctor

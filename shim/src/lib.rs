@@ -14,7 +14,22 @@
 //! | [`contig`] | `ContigMm`: counts, prepare, zones, sections          | trusted model        |
 //! | [`smp`]    | the kernel's barriers and ordered atomics             | mapping to C11       |
 //! | [`sync`]   | std or loom                                           | facade               |
-//! | `model`    | one loom model: run, count, report                    | tested with itself   |
+//! | `model`    | one loom model: run, count, report, replay            | tested with itself   |
+//!
+//! Each check of a trusted model is made blind by a patch of tests/mutants/, and a test notices.
+//!
+//! # A model of your own
+//!
+//! tests/loom/example.rs is a whole one in 38 lines: copy it and go on from there. It needs no
+//! make:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo nextest run --release --test loom example
+//! ```
+//!
+//! Without the cfg everything runs on std, and `model` is not there. When a model fails, it prints
+//! the one command that runs that very interleaving again; with `LOOM_LOG=trace` in front, that
+//! shows every step of it.
 
 #![forbid(unsafe_code)]
 
@@ -23,5 +38,7 @@ pub mod lists;
 #[cfg(loom)]
 pub mod model;
 pub mod page;
+#[cfg(loom)]
+mod replay;
 pub mod smp;
 pub mod sync;

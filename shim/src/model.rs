@@ -7,13 +7,11 @@
 //! and a run that explored nothing, or was cut, or did not see every outcome that the model is
 //! about, fails.
 
+use crate::replay::Exploration;
 use std::{
     collections::BTreeMap,
     sync::{
-        atomic::{
-            AtomicUsize,
-            Ordering::SeqCst, //
-        },
+        atomic::Ordering::SeqCst,
         Arc,
         Mutex, //
     },
@@ -55,7 +53,7 @@ impl Outcomes {
 }
 
 /// Explores `model` up to `bound`; each of `outcomes` must occur in some execution, and no other
-/// may.
+/// may. `name` is that of the test, by which a failure says how to replay it.
 ///
 /// # Panics
 ///
@@ -66,29 +64,38 @@ pub fn check(
     outcomes: &[&'static str],
     model: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
-    let mut builder = loom::model::Builder::new();
-    // The environment can cut a run; that is not the environment's to decide.
-    builder.max_permutations = None;
-    builder.max_duration = None;
-    builder.preemption_bound = match bound {
-        Bound::Exhaustive => None,
-        Bound::Preemptions(n) => Some(n),
-    };
     let seen = Outcomes::default();
-    let executions = Arc::new(AtomicUsize::new(0));
+    let inner_seen = seen.clone();
+    let exploration = Exploration {
+        name: name.to_string(),
+        preemption_bound: match bound {
+            Bound::Exhaustive => None,
+            Bound::Preemptions(n) => Some(n),
+        },
+        model: Arc::new(move || model(&inner_seen)),
+        executions: Arc::default(),
+    };
+    let executions = exploration.executions.clone();
     let start = Instant::now();
-    let (inner_seen, inner_executions) = (seen.clone(), executions.clone());
-    let _replay = Replay(name);
-    builder.check(move || {
-        inner_executions.fetch_add(1, SeqCst);
-        model(&inner_seen);
-    });
+    if !exploration.run() {
+        return;
+    }
     let executions = executions.load(SeqCst);
     let seen = seen.0.lock().expect("no thread panics in here");
     println!(
         "loom: {name} {bound} executions={executions} {:.2}s outcomes={seen:?}",
         start.elapsed().as_secs_f64()
     );
+    judge(name, executions, outcomes, &seen);
+}
+
+/// Whether a run that no execution failed in may be believed.
+fn judge(
+    name: &str,
+    executions: usize,
+    outcomes: &[&'static str],
+    seen: &BTreeMap<&'static str, usize>,
+) {
     assert!(executions > 0, "{name}: loom explored nothing");
     for outcome in outcomes {
         assert!(
@@ -104,16 +111,39 @@ pub fn check(
     }
 }
 
-/// Says on the way out of a failing model how to run that model again.
-struct Replay<'a>(&'a str);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Drop for Replay<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!(
-                "loom: {} failed; to run it again: make loom T={}",
-                self.0, self.0
-            );
-        }
+    fn seen(outcomes: &[&'static str]) -> BTreeMap<&'static str, usize> {
+        outcomes.iter().map(|outcome| (*outcome, 1)).collect()
+    }
+
+    #[test]
+    fn a_model_that_saw_what_it_is_about_passes() {
+        judge("a model", 2, &["one", "other"], &seen(&["one", "other"]));
+    }
+
+    #[test]
+    #[should_panic(expected = "loom explored nothing")]
+    fn a_model_that_explored_nothing_fails() {
+        judge("a model", 0, &[], &seen(&[]));
+    }
+
+    #[test]
+    #[should_panic(expected = "'other' never occurred")]
+    fn an_outcome_that_never_occurred_fails() {
+        judge("a model", 2, &["one", "other"], &seen(&["one"]));
+    }
+
+    #[test]
+    #[should_panic(expected = "'third' is not an outcome of this model")]
+    fn an_unexpected_outcome_fails() {
+        judge(
+            "a model",
+            3,
+            &["one", "other"],
+            &seen(&["one", "other", "third"]),
+        );
     }
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The one place that says std or loom (`--cfg loom`). Everything else uses what is exported here.
+//!
+//! Models nothing of the kernel: a `Mutex` here stands for whatever lock the module that uses it
+//! names. Left out: everything that loom does not know, such as a lock that spins, a thread that
+//! sleeps with a timeout, or more than five threads.
 
 #[cfg(not(loom))]
 pub use std::{
@@ -21,3 +25,15 @@ pub use loom::{
     },
     thread, //
 };
+
+/// Runs `test`: in every interleaving with `--cfg loom`, where nothing of the shim may be used
+/// outside of this or of a model; once without.
+///
+/// For tests and examples of one thread, which are the same in both. What has several threads wants
+/// `model::check()`.
+pub fn explore(test: impl Fn() + Send + Sync + 'static) {
+    #[cfg(loom)]
+    loom::model(test);
+    #[cfg(not(loom))]
+    test();
+}

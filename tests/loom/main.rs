@@ -2,6 +2,16 @@
 
 //! Protocols, every interleaving. Run by `make loom`, or `RUSTFLAGS="--cfg loom" cargo nextest run
 //! --test loom`.
-#![cfg(loom)]
 
+#[cfg(loom)]
 mod contig_free;
+#[cfg(loom)]
+mod example;
+#[cfg(loom)]
+mod smp;
+
+/// So that a run without the cfg says what it did not do.
+#[cfg(not(loom))]
+#[test]
+#[ignore = "the models need RUSTFLAGS=\"--cfg loom\""]
+fn models() {}
