@@ -2,24 +2,35 @@
 
 //! The port of `contig_free`: a range of allocated pages, as one CPU sees it.
 //!
-//! Models `put_page_testzero()`, `memdesc_section()` and `page_zone_id()` (include/linux/mm.h) and
-//! the result of `free_pages_prepare()` (mm/page_alloc.c), 7.2. With sections, struct pages are
-//! contiguous only within one: a walk that leaves its section panics.
+//! | here                        | in 7.2                                                        |
+//! |-----------------------------|---------------------------------------------------------------|
+//! | `prepare_run()`             | the loop of `__free_contig_range_common()`, mm/page_alloc.c    |
+//! | `contiguous_struct_pages()` | `memdesc_section()`, include/linux/mm.h, which that loop compares |
+//! | `same_zone()`               | `page_zone_id()`, include/linux/mm.h                           |
+//! | `free_page()`               | `__free_pages()` or `free_frozen_pages()` of order 0, mm/page_alloc.c |
+//! | `free_prepared()`           | `__free_frozen_pages()` with `FPI_PREPARED`, mm/page_alloc.c   |
+//! | [`Mm::put_page`]            | `put_page()`, include/linux/mm.h, on a page of no LRU list     |
+//!
+//! With sections, struct pages are contiguous only within one, as with SPARSEMEM without vmemmap: a
+//! walk that leaves its section panics.
 //!
 //! Left out: what prepare does to a page (uncharge, poison, page_owner and the like); only its
-//! result counts. A zone is an interval of page frames: one that leaves and returns within a block
-//! is not modelled.
+//! result counts. The batch that prepares without the hooks is C and is tested in the kernel. A
+//! zone is an interval of page frames: one that leaves and returns within a block is not modelled.
+//! Sections that are holes, and pages on the LRU, are not there.
 //!
 //! ```
 //! use mm_batch::{contig_free::free_contig_range, pages::Held};
 //! use mm_shim::contig::{Cpu, Layout, Mm};
 //!
-//! let layout = Layout::plain(512, 20);
-//! let mm = Mm::new(layout.clone());
-//! let range = layout.range().expect("20 pages");
-//! free_contig_range(&Cpu::new(&mm, 0), range, Held::Refcounted);
-//! let orders: Vec<u32> = mm.with_lists(|l| l.blocks().iter().map(|b| b.order).collect());
-//! assert_eq!(orders, [4, 2]);
+//! mm_shim::sync::explore(|| {
+//!     let layout = Layout::plain(512, 20);
+//!     let mm = Mm::new(layout.clone());
+//!     let range = layout.range().expect("20 pages");
+//!     free_contig_range(&Cpu::new(&mm, 0), range, Held::Refcounted);
+//!     let orders: Vec<u32> = mm.with_lists(|l| l.blocks().iter().map(|b| b.order).collect());
+//!     assert_eq!(orders, [4, 2]);
+//! });
 //! ```
 
 use crate::{
@@ -137,6 +148,11 @@ impl Mm {
 
     /// Prepares a page whose count is zero; whether it may be freed.
     fn prepare(&self, pfn: Pfn, side: Side) -> bool {
+        assert_eq!(
+            self.page(pfn).count(),
+            0,
+            "a page with references is prepared"
+        );
         self.page(pfn).assert_quiet();
         let passes = !self.layout.bad.contains(&pfn.get());
         self.lists
@@ -230,5 +246,104 @@ impl ContigMm for Cpu<'_> {
 
     fn free_prepared(&self, block: FreeBlock) {
         self.mm.free_block(block.head(), block.order(), self.side);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::explore;
+
+    const US: Side = 0;
+
+    fn range(first: usize, nr: usize) -> PageRange {
+        PageRange::new(Pfn::new(first), nr).expect("a range")
+    }
+
+    fn with_section(pages: usize) -> Layout {
+        Layout {
+            section: NonZero::new(pages),
+            ..Layout::plain(8, 8)
+        }
+    }
+
+    #[test]
+    fn a_walk_stops_after_the_page_that_ends_it() {
+        explore(|| {
+            let mut layout = Layout::plain(8, 4);
+            layout.counts = vec![1, 1, 2];
+            let mm = Mm::new(layout);
+            let ready = Cpu::new(&mm, US).prepare_run(&range(8, 4), Held::Refcounted);
+            assert_eq!(ready, 2);
+            assert_eq!(mm.state(9), State::Prepared(US));
+            assert_eq!(mm.state(10), State::Allocated);
+            assert_eq!(mm.page(Pfn::new(10)).count(), 1);
+            assert_eq!(mm.page(Pfn::new(11)).count(), 1);
+        });
+    }
+
+    #[test]
+    fn a_section_ends_at_a_multiple_of_its_size() {
+        explore(|| {
+            let mm = Mm::new(with_section(4));
+            let left = |pfn| {
+                Cpu::new(&mm, US)
+                    .contiguous_struct_pages(Pfn::new(pfn))
+                    .get()
+            };
+            assert_eq!([left(8), left(9), left(11), left(12)], [4, 3, 1, 4]);
+        });
+    }
+
+    #[test]
+    fn a_zone_goes_on_to_the_next_ones_start() {
+        explore(|| {
+            let mut layout = Layout::plain(8, 8);
+            layout.zone_starts = [8, 12].into();
+            let mm = Mm::new(layout);
+            let same = |a, b| Cpu::new(&mm, US).same_zone(Pfn::new(a), Pfn::new(b));
+            assert!(same(8, 11));
+            assert!(!same(11, 12));
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a page with references is prepared")]
+    fn a_page_prepared_with_references_is_noticed() {
+        explore(|| {
+            Mm::new(Layout::plain(8, 1)).prepare(Pfn::new(8), US);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a block crosses a zone")]
+    fn a_block_of_two_zones_is_noticed() {
+        explore(|| {
+            let mut layout = Layout::plain(8, 2);
+            layout.counts = vec![0; 2];
+            layout.zone_starts.insert(9);
+            let mm = Mm::new(layout);
+            mm.prepare(Pfn::new(8), US);
+            mm.prepare(Pfn::new(9), US);
+            mm.free_block(Pfn::new(8), 1, US);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a frozen page has references")]
+    fn a_frozen_page_with_references_is_noticed() {
+        explore(|| {
+            let mm = Mm::new(Layout::plain(8, 2));
+            Cpu::new(&mm, US).prepare_run(&range(8, 2), Held::Frozen);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a walk leaves its section")]
+    fn a_walk_into_the_next_section_is_noticed() {
+        explore(|| {
+            let mm = Mm::new(with_section(4));
+            Cpu::new(&mm, US).prepare_run(&range(8, 5), Held::Refcounted);
+        });
     }
 }

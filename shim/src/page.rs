@@ -2,11 +2,17 @@
 
 //! A struct page as far as freeing goes: its reference count, and its content.
 //!
-//! Models `page_ref_dec_and_test()` and `page_ref_add_unless_zero()` (include/linux/page_ref.h) and
-//! `put_page_testzero()` (include/linux/mm.h), 7.2. The content stands for all that a holder may
-//! write, to the page or to its struct page: it is what the ordering of the count protects.
+//! | here                  | in 7.2                                                              |
+//! |-----------------------|---------------------------------------------------------------------|
+//! | [`Page::count`]       | `page_ref_count()`, include/linux/page_ref.h                        |
+//! | [`Page::try_get`]     | `folio_try_get()`, `page_ref_add_unless_zero()`, same file          |
+//! | [`Page::put_testzero`]| `put_page_testzero()`, include/linux/mm.h: `page_ref_dec_and_test()`|
+//! | [`Page::write`]       | nothing by name: all that a holder writes, to the page or about it  |
+//! | [`Page::assert_quiet`]| what `__free_pages_prepare()`, mm/page_alloc.c, takes for granted   |
 //!
-//! Left out: page types, flags, mapcounts, and RCU around the speculative reference.
+//! Left out: page types, flags, mapcounts, compound pages, the tracepoints of the count, references
+//! that are added many at a time, `page_ref_freeze()`, and RCU around a speculative reference. A
+//! count cannot overflow here.
 
 use crate::{
     smp,
@@ -40,17 +46,22 @@ impl Page {
         }
     }
 
-    /// The count, for the end of a test.
+    /// The count: of a page that is this thread's, or at the end of a test.
     pub fn count(&self) -> i32 {
         self.refcount.load(Relaxed)
     }
 
-    /// A speculative reference: fails on a page whose count is zero (`folio_try_get()`).
+    /// A speculative reference: fails on a page whose count is zero.
+    ///
+    /// C: `folio_try_get()`, include/linux/page_ref.h, 7.2; for a page, `get_page_unless_zero()`,
+    /// include/linux/mm.h.
     pub fn try_get(&self) -> bool {
         smp::atomic_inc_not_zero(&self.refcount)
     }
 
-    /// Drops a reference; true if it was the last (`put_page_testzero()`).
+    /// Drops a reference; true if it was the last.
+    ///
+    /// C: `put_page_testzero()`, include/linux/mm.h, 7.2; its `VM_BUG_ON_PAGE()` is the panic.
     ///
     /// # Panics
     ///
@@ -71,7 +82,7 @@ impl Page {
         self.written.fetch_add(1, SeqCst);
     }
 
-    /// What `free_pages_prepare()` relies on: nobody's write is still on its way.
+    /// What `__free_pages_prepare()` relies on: nobody's write is still on its way.
     ///
     /// # Panics
     ///
@@ -83,5 +94,46 @@ impl Page {
             self.written.load(SeqCst),
             "a holder's write came after the page was free"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::explore;
+
+    #[test]
+    fn a_count_goes_down_to_zero_once() {
+        explore(|| {
+            let page = Page::new(2);
+            assert!(!page.put_testzero());
+            assert!(page.try_get());
+            assert!(!page.put_testzero());
+            assert!(page.put_testzero());
+            assert!(!page.try_get());
+            assert_eq!(page.count(), 0);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a reference was dropped twice")]
+    fn a_reference_dropped_twice_is_noticed() {
+        explore(|| {
+            let page = Page::new(1);
+            page.put_testzero();
+            page.put_testzero();
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a holder's write came after the page was free")]
+    fn a_write_on_its_way_is_noticed() {
+        explore(|| {
+            let page = Page::new(1);
+            page.write();
+            // What another CPU would see of it.
+            page.content.store(0, Relaxed);
+            page.assert_quiet();
+        });
     }
 }

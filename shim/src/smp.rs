@@ -4,7 +4,13 @@
 //!
 //! loom takes a SeqCst access for an AcqRel one but knows the SeqCst fence, so a fully ordered
 //! read-modify-write is a relaxed one between two fences (Documentation/atomic_t.txt says the same
-//! of the kernel's: "fully ordered" is smp_mb() on both sides).
+//! of the kernel's: "fully ordered" is smp_mb() on both sides). tests/loom/smp.rs holds them to
+//! that.
+//!
+//! | here                    | in 7.2, include/linux/atomic/atomic-instrumented.h               |
+//! |-------------------------|------------------------------------------------------------------|
+//! | [`atomic_dec_and_test`] | `atomic_dec_and_test()`                                          |
+//! | [`atomic_inc_not_zero`] | `atomic_add_unless(v, 1, 0)`                                     |
 //!
 //! Left out: address, data and control dependencies, which C11 does not have (a model may raise a
 //! false alarm there), and load buffering, which loom does not explore (a model may miss a bug
