@@ -36,3 +36,4 @@ source_package=linux-source-7.2
 # Crates that are built: the newest that rustc 1.85 builds, and the kernel accepts.
 bindgen_version=0.72.1
 nextest_version=0.9.100
+mutants_version=26.0.0
