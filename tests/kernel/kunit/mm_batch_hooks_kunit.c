@@ -15,8 +15,11 @@
 #include <linux/ptrace.h>
 #include <trace/events/kmem.h>
 #include "../internal.h"
-#include "../kasan/kasan.h"
 #include "mm_batch_kunit.h"
+
+#ifdef CONFIG_KASAN_GENERIC
+#include "../kasan/kasan.h"
+#endif
 
 #define RANGE_ORDER	9
 #define RANGE_PAGES	BIT(RANGE_ORDER)
