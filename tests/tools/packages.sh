@@ -29,6 +29,11 @@ kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
 	bindgen flex bison m4 bc pkg-config cpio rsync xz python3
 	qemu-system-x86_64 qemu-system-aarch64 mke2fs"
 
+# The guest's root filesystem, and what the kernel's selftests are built against.
+guest_packages="base-files bash dash coreutils util-linux mount procps grep sed mawk
+	findutils diffutils hostname debianutils kmod e2fsprogs libcap2-bin numactl
+	stress-ng busybox-static libc-bin libgcc-12-dev libc6-dev libcap-dev libnuma-dev liburing-dev"
+
 # The kernel source: the first of these suites that still has it.
 source_suites="trixie-backports forky sid"
 source_package=linux-source-7.2
