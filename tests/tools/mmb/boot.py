@@ -44,7 +44,23 @@ def accelerator(icount):
     return ICOUNT if icount else SMP
 
 
-def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"):
+def disk_options(drives):
+    """Disks that a boot leaves as they were: what it writes goes with it."""
+    return [option for path in drives for option in
+            ("-drive", f"file={path},if=virtio,format=raw,snapshot=on,cache=unsafe")]
+
+
+def node_options(nodes, cpus, memory):
+    """So many NUMA nodes, with a part of the CPUs and of the memory each."""
+    options = []
+    for node in range(nodes) if nodes > 1 else []:
+        options += ["-object", f"memory-backend-ram,id=node{node},size={memory // nodes}M",
+                    "-numa", f"node,nodeid={node},memdev=node{node},cpus={node * cpus // nodes}"
+                             f"-{(node + 1) * cpus // nodes - 1}"]
+    return options
+
+
+def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1):
     """QEMU's command line; `console` is its character device for the guest's serial line."""
     machine = MACHINES[build.arch]
     if not shutil.which(machine[0]):
@@ -54,13 +70,17 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
     command = machine + ["-nodefaults", "-serial", console, *accelerator(icount), "-m", str(memory),
                          "-smp", str(cpus), "-display", "none", "-no-reboot", "-kernel", str(build.image),
                          "-append", append]
-    return command + (["-initrd", str(initrd)] if initrd else [])
+    return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
+            + node_options(nodes, cpus, memory))
 
 
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
-         finished=None, on_line=None):
-    """Boots until the guest is off, `finished` matches a line, it panics, or time is up."""
-    command = qemu_command(build, arguments, initrd, cpus, memory, icount)
+         finished=None, on_line=None, drives=(), nodes=1):
+    """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
+
+    Time begins anew when on_line returns a number of seconds.
+    """
+    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
     try:
@@ -91,8 +111,9 @@ def watch(child, deadline, timeout, log, finished, on_line):
                 out.flush()
                 if not panic and re.search(r"Kernel panic - not syncing", line):
                     panic = line.strip()
-                if on_line:
-                    on_line(line)
+                more = on_line(line) if on_line else None
+                if more:
+                    deadline, timeout = time.monotonic() + more, more
                 done = done or bool(finished and re.search(finished, line))
             if panic and not chunk:
                 return Ended(PANIC, panic, lines)
