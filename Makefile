@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG STEP KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
+export ARCH DEBUG METER STEP KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -18,6 +18,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
+	@echo "           METER=1 builds the meter in"
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
 	@tests/tools/test all

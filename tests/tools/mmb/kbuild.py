@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from .common import CACHE, TOP, Error, Steps, need_space, run, write_atomically
-from .tree import stage
+from .tree import metered, stage
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
@@ -46,14 +46,16 @@ class Build:
         if self.flavour == "debug":
             files.append(CONFIG / "debug.config")
         extra = os.environ.get("EXTRA_CONFIG")
-        return "".join(f.read_text() for f in files) + (extra.replace(",", "\n") + "\n" if extra else "")
+        text = "".join(f.read_text() for f in files) + ("CONFIG_MM_BATCH_METER=y\n" if metered() else "")
+        return text + (extra.replace(",", "\n") + "\n" if extra else "")
 
     def configure(self):
         """Sets .config, and proves that nothing asked for was dropped."""
         text = self.fragments()
         self.out.mkdir(parents=True, exist_ok=True)
         fragment, stamp = self.out / "mm_batch.config", self.out / "mm_batch.configured"
-        kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "lib/Kconfig.debug")]
+        kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug",
+                                                  "lib/Kconfig.debug")]
         key = text + "".join(p.read_text() for p in kconfigs)
         key += self.base.config.read_text() if self.base.config else ""
         if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():

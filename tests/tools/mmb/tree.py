@@ -18,6 +18,9 @@ from .common import CACHE, TOOLS, TOP, Error, need_space, say, write_atomically
 
 SUPPORTED = (7, 2)
 
+# The folders of patches/, in the order in which they apply.
+PATHS = ["contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
+
 # Files of ours that become files of the kernel.
 OURS = [
     (TOP / "rust/mm_batch", pathlib.PurePath("mm/mm_batch")),
@@ -120,8 +123,14 @@ def replace(target, content, mode=None):
     return True
 
 
+def metered():
+    """Whether the meter, which is for evaluation only, is built in: METER=1."""
+    return os.environ.get("METER") == "1"
+
+
 def series():
-    return sorted((TOP / "patches").glob("*/[0-9]*.patch"))
+    paths = PATHS + (["meter"] if metered() else [])
+    return [p for path in paths for p in sorted((TOP / "patches" / path).glob("[0-9]*.patch"))]
 
 
 def patched_files(base, scratch):
