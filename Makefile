@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit runner shell evaluate lint full stale prove-fresh clean
+.PHONY: help test loom doctor kernel kunit runner shell evaluate lint full stale prove-fresh clean meter
 
 ARCH ?= x86_64
 SCALE ?= short
@@ -44,6 +44,9 @@ shell: ## boots the patched kernel to a prompt (20 s beyond make kernel)
 
 evaluate: ## the main job: build, boot, every row in every mode, one table (first 20 min, then 5; SCALE=full 40)
 	@$(mmb) --scale $(SCALE) evaluate
+
+meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (2 min beyond make kernel)
+	@METER=1 $(mmb) meter
 
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
 	@tests/tools/lint

@@ -10,6 +10,7 @@ from .boot import qemu_command
 from .common import FAIL, PASS, Error, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
+from .meter import meter
 from .tree import stage
 
 
@@ -66,6 +67,7 @@ VERBS = {
     "lint": lambda args: do_lint(args.arch),
     "shell": lambda args: do_shell(args.arch),
     "evaluate": lambda args: evaluate(args.arch, args.scale),
+    "meter": lambda args: meter(args.arch),
     "stage": lambda args: do_stage(),
 }
 

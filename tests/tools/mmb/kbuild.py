@@ -113,6 +113,16 @@ class Build:
             self.base.work / f"{out.name}.log", f"building {name}")
         return out / f"{name}.ko"
 
+    def program(self, source):
+        """Builds a static program for the guest; returns it."""
+        out = self.base.work / f"{self.out.name}-programs" / source.stem
+        out.parent.mkdir(exist_ok=True)
+        part = out.with_name(out.name + ".part")
+        run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", part, source],
+            out.with_name(out.name + ".log"), f"building {source.name}")
+        part.replace(out)
+        return out
+
     def workloads(self, steps):
         """The modules that guests load: ours, and the kernel's vmalloc test. Its step is WORKLOADS."""
         steps.start("module", "building the workloads")

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Maps anonymous memory in folios of one size and has it reclaimed.
+ *
+ *	pageout MIB FOLIO_KIB whole|split
+ *
+ * whole: as it was faulted in, 2 MiB folios mapped by a PMD. split: one page of
+ * every 2 MiB is made read-only and writable again first, so that each folio is
+ * mapped by PTEs. Prints the nanoseconds in madvise(MADV_PAGEOUT), the pages, and
+ * how many of them are still mapped. Needs root, for the folio sizes, and swap.
+ */
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KIB 1024ul
+#define MIB (1024ul * KIB)
+#define PMD_SIZE (2 * MIB)
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void folio_file(char *path, size_t size, unsigned long kib, const char *name)
+{
+	snprintf(path, size, "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/%s", kib, name);
+}
+
+/* Folios of @kib and of no other size from now on; 4 is a page. */
+static void choose_folios(unsigned long kib)
+{
+	for (unsigned long size = 8; size <= PMD_SIZE / KIB; size *= 2) {
+		char path[128];
+		FILE *file;
+
+		folio_file(path, sizeof(path), size, "enabled");
+		file = fopen(path, "w");
+		/* Anonymous folios of two pages do not exist. */
+		if (!file && size == 8)
+			continue;
+		if (!file || fputs(size == kib ? "always" : "never", file) < 0 || fclose(file))
+			die(path);
+	}
+}
+
+/* How many folios of @kib were faulted in since boot. */
+static unsigned long folios(unsigned long kib)
+{
+	unsigned long count;
+	char path[128];
+	FILE *file;
+
+	folio_file(path, sizeof(path), kib, "stats/anon_fault_alloc");
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%lu", &count) != 1)
+		die(path);
+	fclose(file);
+	return count;
+}
+
+static unsigned long mapped_pages(const char *memory, unsigned long pages)
+{
+	const unsigned long long present = 1ull << 63;
+	unsigned long page = sysconf(_SC_PAGESIZE), count = 0;
+	int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	unsigned long long entry;
+
+	if (pagemap < 0)
+		die("/proc/self/pagemap");
+	for (unsigned long i = 0; i < pages; i++) {
+		if (pread(pagemap, &entry, sizeof(entry),
+			  ((uintptr_t)memory / page + i) * sizeof(entry)) != sizeof(entry))
+			die("/proc/self/pagemap");
+		count += !!(entry & present);
+	}
+	close(pagemap);
+	return count;
+}
+
+static unsigned long long now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long size, kib, before = 0, pages, left;
+	unsigned long page = sysconf(_SC_PAGESIZE);
+	unsigned long long start, ns;
+	char *memory;
+
+	if (argc != 4 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split"))) {
+		fprintf(stderr, "usage: pageout MIB FOLIO_KIB whole|split\n");
+		return 2;
+	}
+	size = strtoul(argv[1], NULL, 10) * MIB;
+	kib = strtoul(argv[2], NULL, 10);
+	pages = size / page;
+
+	choose_folios(kib);
+	memory = mmap(NULL, size + PMD_SIZE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		die("mmap");
+	memory = (char *)(((uintptr_t)memory + PMD_SIZE - 1) / PMD_SIZE * PMD_SIZE);
+
+	if (kib * KIB > page)
+		before = folios(kib);
+	memset(memory, 0, size);
+	if (kib * KIB > page && folios(kib) - before != size / KIB / kib) {
+		fprintf(stderr, "pageout: %lu folios of %lu KiB instead of %lu\n",
+			folios(kib) - before, kib, size / KIB / kib);
+		return 1;
+	}
+	for (unsigned long at = 0; !strcmp(argv[3], "split") && at < size; at += PMD_SIZE)
+		if (mprotect(memory + at, page, PROT_READ) ||
+		    mprotect(memory + at, page, PROT_READ | PROT_WRITE))
+			die("mprotect");
+
+	start = now();
+	if (madvise(memory, size, MADV_PAGEOUT))
+		die("madvise");
+	ns = now() - start;
+	left = mapped_pages(memory, pages);
+	printf("PAGEOUT %s %s ns %llu pages %lu left %lu\n", argv[2], argv[3], ns, pages, left);
+	return 0;
+}

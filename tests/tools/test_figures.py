@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What reads the meter's figures, with inputs that are right and inputs that are not."""
+
+import copy
+import os
+import unittest
+
+from mmb import meter, tree
+
+SELFTEST = ["SELFTEST known_whole 1000000", "SELFTEST known_metered_raw 1070000",
+            "SELFTEST known_metered_net 999000", "SELFTEST selftest pass"]
+
+
+def run_lines(kib, how, on):
+    """A run of 65536 pages, as the guest prints it."""
+    calls = 262144 // kib
+    # 1000 per page in the whole call, 500 of them in try_to_unmap(); the meter costs 75 and 9.
+    own = calls * 75 + 65536 * 9 if on else 0
+    stats = {"calls": calls, "pages": 65536, "ns": 33_000_000, "ns_net": 32_768_000, "runs": 65536, "run_pages": 65536,
+             "runs_1": 65536, "runs_2": 0, "flush_dirty_asked": calls, "flush_dirty_done": 0, "flush_asked": calls,
+             "flush_done": 0}
+    stats = {name: value if on else 0 for name, value in stats.items()}
+    stats |= {"cost_inside": "34.000", "cost_call": "75.000", "cost_run": "9.000"}
+    return [f"PAGEOUT {on} {kib} {how} ns {65_536_000 + own} pages 65536 left 0",
+            *(f"METER {on} {kib} {how} {name} {value}" for name, value in stats.items())]
+
+
+def console():
+    lines = list(SELFTEST)
+    for kib, how in meter.KNOWN:
+        for _ in range(meter.RUNS):
+            lines += run_lines(kib, how, 0) + run_lines(kib, how, 1)
+    return lines + SELFTEST
+
+
+class Meter(unittest.TestCase):
+    def problems(self, edit=None):
+        lines = console()
+        return list(meter.Results([edit(line) for line in lines] if edit else lines).problems())
+
+    def test_good(self):
+        self.assertEqual(self.problems(), [])
+        results = meter.Results(console())
+        self.assertEqual(meter.cost_table(results)[1][:3], ["2048 KiB whole", "500.0", "503.5"])
+        counts = meter.count_table(results)[1]
+        self.assertEqual((counts[1], counts[-1]), ("128", "1:65536"))
+        # Not every architecture counts its TLB flushes.
+        self.assertEqual(counts[-2], "-")
+
+    def test_failed_selftest(self):
+        found = self.problems(lambda line: line.replace("selftest pass", "selftest fail"))
+        self.assertEqual(len(found), 2)
+        self.assertIn("self test", found[0])
+
+    def test_no_selftest(self):
+        self.assertIn("0 of 2 self tests", self.problems(lambda line: "" if "SELFTEST" in line else line)[0])
+
+    def test_a_run_is_missing(self):
+        lost = "PAGEOUT 1 64 whole"
+        lines = [line for line in console() if not line.startswith((lost, "METER 1 64 whole"))]
+        self.assertIn("64 KiB whole: 3 of 6 runs", list(meter.Results(lines).problems()))
+
+    def test_a_figure_is_missing(self):
+        found = self.problems(lambda line: line.replace("METER 1 4 whole ns_net", "ns_net"))
+        self.assertEqual(found, ["4 KiB whole: the meter did not show all that it should"])
+        found = self.problems(lambda line: line.replace("PAGEOUT 1 4", "4"))
+        self.assertEqual(found, ["4 KiB whole: 3 of 6 runs"])
+
+    def test_counted_while_off(self):
+        found = self.problems(lambda line: line.replace("METER 0 4 whole calls 0", "METER 0 4 whole calls 1"))
+        self.assertIn("with the meter off", found[0])
+
+    def test_pages_left(self):
+        self.assertIn("9 left", self.problems(lambda line: line.replace("left 0", "left 9"))[0])
+
+    def test_pages_not_metered(self):
+        found = self.problems(lambda line: line.replace("METER 1 4 whole pages 65536", "METER 1 4 whole pages 64"))
+        self.assertIn("64 were metered", found[0])
+
+    def test_cost_is_not_what_it_says(self):
+        found = self.problems(lambda line: line.replace("cost_call 75.000", "cost_call 7.000"))
+        self.assertIn("by its own account", found[0])
+
+
+class Series(unittest.TestCase):
+    def folders(self, **environment):
+        before = copy.copy(os.environ)
+        os.environ.pop("METER", None)
+        os.environ.update(environment)
+        try:
+            return list(dict.fromkeys(p.parent.name for p in tree.series()))
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def test_the_meter_is_last_and_only_when_asked_for(self):
+        self.assertNotIn("meter", self.folders())
+        self.assertNotIn("meter", self.folders(METER="0"))
+        self.assertEqual(self.folders(METER="1")[-1], "meter")
+
+    def test_every_folder_has_its_place(self):
+        there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
+        self.assertEqual(there - set(tree.PATHS) - {"meter"}, set())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
