@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit runner shell evaluate lint full stale prove-fresh clean meter
+.PHONY: help test loom doctor kernel kunit runner shell evaluate lint full stale prove-fresh clean meter profile
 
 ARCH ?= x86_64
 SCALE ?= short
@@ -18,7 +18,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
-	@echo "           METER=1 builds the meter in"
+	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in"
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
 	@tests/tools/test all
@@ -47,6 +47,9 @@ evaluate: ## the main job: build, boot, every row in every mode, one table (firs
 
 meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (2 min beyond make kernel)
 	@METER=1 $(mmb) meter
+
+profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
+	@$(mmb) profile
 
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
 	@tests/tools/lint

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What reads the meter's figures, with inputs that are right and inputs that are not."""
+"""What reads the meter's and the profile's figures, with inputs that are right and inputs that are not."""
 
 import copy
 import os
 import unittest
 
-from mmb import meter, tree
+from mmb import meter, profile, tree
+from mmb.common import Error
 
 SELFTEST = ["SELFTEST known_whole 1000000", "SELFTEST known_metered_raw 1070000",
             "SELFTEST known_metered_net 999000", "SELFTEST selftest pass"]
@@ -80,6 +81,80 @@ class Meter(unittest.TestCase):
     def test_cost_is_not_what_it_says(self):
         found = self.problems(lambda line: line.replace("cost_call 75.000", "cost_call 7.000"))
         self.assertIn("by its own account", found[0])
+
+
+SYMBOLS = ["ffffffff81000000 T _text", "ffffffff81000000 T _stext", "ffffffff81000100 t one", "ffffffff81000100 T two",
+           "ffffffff81000200 t crate::free_run::<crate::Port>", "ffffffff810002f0 t __pfx_three",
+           "ffffffff81000300 T three", "ffffffff81000400 t two.cold", "ffffffff81000500 D data",
+           "                 U undefined", "ffffffffa0000000 t run_set\t[mm_batch_bench]"]
+
+
+class FakeImage(profile.Symbols):
+    start, end = 0xffffffff81000000, 0xffffffff81001000
+
+
+class Profile(unittest.TestCase):
+    def image(self):
+        return FakeImage(profile.parsed(line for line in SYMBOLS if "[" not in line))
+
+    def modules(self):
+        return profile.Symbols(profile.parsed(line for line in SYMBOLS if "[" in line))
+
+    def test_names(self):
+        image = self.image()
+        rust = "crate::free_run::<crate::Port>"
+        for address, name in ((0x100, "two"), (0x1ff, "two"), (0x2f4, rust), (0x300, "three"), (0x410, "two")):
+            self.assertEqual(image.name(0xffffffff81000000 + address), name)
+        self.assertIsNone(profile.Symbols([]).name(1))
+
+    def test_functions(self):
+        dump = ["ffffffff81000104 5 32", "ffffffff81000404 1 2", "ffffffffa0000010 1 3", "400000 1 4", "end"]
+        self.assertEqual(profile.functions(dump, self.image(), self.modules()),
+                         {"two": 0x34, "run_set": 3, "user space": 4})
+        self.assertEqual(profile.functions(dump[2:], self.image(), profile.Symbols([])),
+                         {"code of other modules": 3, "user space": 4})
+
+    def test_cut_short(self):
+        for dump in ([], ["ffffffff81000104 5 32"]):
+            with self.assertRaisesRegex(Error, "no whole profile"):
+                profile.functions(dump, self.image(), self.modules())
+
+    def test_difference_of_two_boots(self):
+        few, many = (100, {"two": 5000, "three": 777}), (300, {"two": 15000, "three": 777, "one": 20})
+        self.assertEqual(profile.per_unit(few, many), {"two": 50, "three": 0, "one": 0.1})
+
+    def test_table(self):
+        by_mode = {"c": {"two": 60, "one": 40, "three": 0.5}, "rust": {"two": 30, "three": 0.2}}
+        shown = profile.table(by_mode, {"c": 100, "rust": 30}, "page")
+        self.assertEqual([line[0] for line in shown],
+                         ["instructions per page", "two", "one", "the rest, each below 1%", "sum",
+                          "as make evaluate measures it"])
+        self.assertEqual(shown[3][1:3], ["0.50", "0.20"])
+        self.assertEqual(shown[4][1:3], ["100.50", "30.20"])
+
+    def test_the_sum_must_be_the_row(self):
+        by_mode = {"c": {"two": 102.1}, "rust": {"two": 50}}
+        self.assertEqual(len(list(profile.problems(by_mode, {"c": 100, "rust": 50}, 0))), 1)
+        self.assertEqual(list(profile.problems(by_mode, {"c": 100, "rust": 50}, 0.002)), [])
+
+    def chosen(self, **environment):
+        before = copy.copy(os.environ)
+        for name in ("ROW", "MODE", "ACCEL"):
+            os.environ.pop(name, None)
+        os.environ.update(environment)
+        try:
+            return profile.chosen()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def test_chosen(self):
+        self.assertEqual(self.chosen(ROW="order9")[0].workload, "order9")
+        # The very name of a row, though it begins that of another.
+        self.assertEqual(self.chosen(ROW="vmalloc-p1-h0", MODE="off")[1], ["off"])
+        for wrong in ({}, {"ROW": "order"}, {"ROW": "order9", "MODE": "fast"}, {"ROW": "order9", "ACCEL": "kvm"}):
+            with self.assertRaises(Error):
+                self.chosen(**wrong)
 
 
 class Series(unittest.TestCase):

@@ -11,6 +11,7 @@ from .common import FAIL, PASS, Error, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
 from .meter import meter
+from .profile import profile
 from .tree import stage
 
 
@@ -68,6 +69,7 @@ VERBS = {
     "shell": lambda args: do_shell(args.arch),
     "evaluate": lambda args: evaluate(args.arch, args.scale),
     "meter": lambda args: meter(args.arch),
+    "profile": lambda args: profile(args.arch),
     "stage": lambda args: do_stage(),
 }
 

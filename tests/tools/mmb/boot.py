@@ -60,8 +60,9 @@ def node_options(nodes, cpus, memory):
     return options
 
 
-def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1):
-    """QEMU's command line; `console` is its character device for the guest's serial line."""
+def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1,
+                 more=()):
+    """QEMU's command line; `console` is its character device for the guest's serial line, `more` is added."""
     machine = MACHINES[build.arch]
     if not shutil.which(machine[0]):
         raise Error(f"{machine[0]} is not installed",
@@ -71,16 +72,16 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
                          "-smp", str(cpus), "-display", "none", "-no-reboot", "-kernel", str(build.image),
                          "-append", append]
     return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
-            + node_options(nodes, cpus, memory))
+            + node_options(nodes, cpus, memory) + list(more))
 
 
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
-         finished=None, on_line=None, drives=(), nodes=1):
+         finished=None, on_line=None, drives=(), nodes=1, more=()):
     """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
 
     Time begins anew when on_line returns a number of seconds.
     """
-    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes)
+    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes, more=more)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
     try:

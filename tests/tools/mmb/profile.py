@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where a row's instructions go: guest instructions per kernel function, counted by a QEMU plugin.
+
+The kernel is the one that `make evaluate` measures. The plugin counts while the row's module times, that is
+between one clock read of a module and its next (tests/tools/profile/profile.c). Two boots differ in the loops
+alone; the difference of their counts, divided by the difference of their pages or loops, is the row and nothing
+else. That its sum is the row's figure is checked.
+
+Functions are those of the symbol table: what the compiler inlined counts for the function that it is in.
+"""
+
+import bisect
+import os
+import re
+import subprocess
+
+from . import guest, rows
+from .boot import MACHINES, boot
+from .common import FAIL, PASS, TOOLS, Error, run, say
+from .evaluate import Boots, chosen_rows
+from .kbuild import WORKLOADS, staged_build
+from .report import text_table
+
+PARTS = 4  # of a run, as lib.sh has it
+MORE = 3  # times the loops in the second boot
+TOLERANCE = 0.02
+CUT = 0.01
+KERNEL = 1 << 63
+CLOCK = "ktime_get"
+MODES = ["off", "c", "rust"]
+
+
+class Symbols:
+    """Names of kernel code addresses."""
+
+    def __init__(self, lines):
+        """(address, kind, name) as nm and /proc/kallsyms have them, in any order."""
+        by_address = {}
+        for address, kind, name in lines:
+            if kind in "tTwW" and not name.startswith(("__pfx_", "__cfi_", ".")):
+                # Of several names of one address, a global one that marks no section.
+                by_address.setdefault(address, []).append((name.endswith("_start"), kind not in "TW", name))
+        self.addresses = sorted(by_address)
+        self.names = [min(by_address[a])[-1] for a in self.addresses]
+
+    def name(self, address):
+        at = bisect.bisect_right(self.addresses, address) - 1
+        # What the compiler moved out of the way belongs to its function.
+        return self.names[at].removesuffix(".cold") if at >= 0 else None
+
+
+def parsed(lines):
+    """Lines of nm or /proc/kallsyms; what has no address is left out."""
+    fields = (re.fullmatch(r"([0-9a-f]+) (\w) (.*?)(\t\[\w+\])?", line) for line in lines)
+    return [(int(f[1], 16), f[2], f[3]) for f in fields if f]
+
+
+class Image(Symbols):
+    """The kernel's own symbols, and where its image lies."""
+
+    def __init__(self, vmlinux):
+        nm = subprocess.run(["llvm-nm", "--demangle", vmlinux], capture_output=True, text=True, check=True).stdout
+        symbols = parsed(nm.splitlines())
+        super().__init__(symbols)
+        where = {name: address for address, _, name in symbols}
+        self.start, self.end, self.clock = where["_text"], where["_end"], where[CLOCK]
+
+
+def functions(dump, image, modules):
+    """{function: instructions} of the plugin's file."""
+    if not dump or dump[-1] != "end":
+        raise Error("QEMU wrote no whole profile", "check the disk's free space, then run the same command again")
+    found = {}
+    for line in dump[:-1]:
+        pc, _, executed = (int(x, 16) for x in line.split())
+        if pc < KERNEL:
+            name = "user space"
+        elif image.start <= pc < image.end:
+            name = image.name(pc) or "?"
+        else:
+            name = modules.name(pc) or "code of other modules"
+        found[name] = found.get(name, 0) + executed
+    return found
+
+
+def per_unit(few, many):
+    """{function: instructions per unit}, of two (units, {function: instructions})."""
+    units = many[0] - few[0]
+    return {name: (many[1].get(name, 0) - few[1].get(name, 0)) / units for name in few[1] | many[1]}
+
+
+def table(by_mode, figures, unit):
+    """Functions by size, cut where they are below CUT in every mode; sums, and the figures they should be."""
+    sums = {mode: sum(found.values()) for mode, found in by_mode.items()}
+
+    def share(name):
+        return max(found.get(name, 0) / sums[mode] for mode, found in by_mode.items())
+
+    def largest(name):
+        return max(found.get(name, 0) for found in by_mode.values())
+
+    names = sorted({name for found in by_mode.values() for name in found}, key=largest, reverse=True)
+    shown = [name for name in names if share(name) >= CUT]
+    rest = [name for name in names if name not in shown]
+    out = [[f"instructions per {unit}", *by_mode, ""]]
+    for name in shown:
+        out.append([name, *(f"{found.get(name, 0):.2f}" for found in by_mode.values()), ""])
+    out.append([f"the rest, each below {CUT:.0%}",
+                *(f"{sum(found.get(name, 0) for name in rest):.2f}" for found in by_mode.values()), ""])
+    out.append(["sum", *(f"{sums[mode]:.2f}" for mode in by_mode), ""])
+    out.append(["as make evaluate measures it", *(f"{figures[mode]:.2f}" for mode in by_mode), ""])
+    return out
+
+
+def problems(by_mode, figures, noise):
+    for mode, found in by_mode.items():
+        off = sum(found.values()) / figures[mode] - 1
+        if abs(off) > TOLERANCE + noise:
+            yield f"{mode}: the sum is {off:+.1%} from the row's figure; beyond {TOLERANCE:.0%} it is not the row"
+
+
+def build_plugin(build):
+    version = subprocess.run([MACHINES[build.arch][0], "--version"], capture_output=True, text=True).stdout
+    major = int(re.search(r"version (\d+)\.", version).group(1))
+    out = build.base.work / f"{build.out.name}-profile/libprofile.so"
+    out.parent.mkdir(exist_ok=True)
+    part = out.with_name(out.name + ".part")
+    # QEMU 9 takes no plugin of interface 1 any more, and QEMU 8 none of 2. What is used is in both.
+    run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden",
+         f"-DPLUGIN_VERSION={1 if major < 9 else 2}", "-o", part, TOOLS / "profile/profile.c"],
+        out.with_name(out.name + ".log"), "building the plugin")
+    part.replace(out)
+    return out
+
+
+def job(row, mode, loops):
+    """The row's command, PARTS times, each with its units."""
+    if row.metric == "insn_per_page":
+        units = "$(cut -d' ' -f2 /sys/module/mm_batch_bench/parameters/run)"
+    else:
+        # A module that refuses to stay is loaded by both of the two system calls for that, one after the other.
+        units = f"$(($(dmesg | grep -c 'Summary: ') * {loops}))"
+    part = f"settle\n{row.command.format(loops=loops)}\necho UNITS {units}\n"
+    return f"""insmod /modules/mm_batch_bench.ko || fail 'the bench module does not load'
+sed -n 's/\\[mm_batch_bench\\]/&/p' /proc/kallsyms | sed 's/^/SYMBOL /'
+set_mode {row.path} {mode}
+{part * PARTS}"""
+
+
+class Profiles:
+    """Boots under the plugin."""
+
+    def __init__(self, build, modules, plugin):
+        self.build, self.modules, self.plugin = build, modules, plugin
+        self.image = Image(build.out / "vmlinux")
+
+    def measure(self, row, mode, loops):
+        """(units, {function: instructions}) of one boot."""
+        folder = self.plugin.parent
+        dump, console = folder / "blocks", folder / f"console-{mode}.log"
+        dump.unlink(missing_ok=True)
+        # The readers are the modules: all kernel code outside of the image.
+        option = (f"{self.plugin},clock={self.image.clock:x},out={dump},readers={KERNEL:x}-{self.image.start:x},"
+                  f"readers={self.image.end:x}-{(1 << 64) - 1:x}")
+        archive = guest.initrd(folder, job(row, mode, loops), self.modules)
+        ended = boot(self.build, "quiet loglevel=3 cma=160M", initrd=archive, timeout=900, log=console,
+                     more=["-plugin", option])
+        # QEMU must exit by itself to write the counts, so the guest's end is its power off.
+        failed = next((line for line in ended.lines if line.startswith(guest.FAILED)), None)
+        if ended.code != PASS or failed or guest.DONE not in ended.lines:
+            raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
+        units = sum(int(line.split()[1]) for line in ended.lines if line.startswith("UNITS "))
+        symbols = Symbols(parsed(line[len("SYMBOL "):] for line in ended.lines if line.startswith("SYMBOL ")))
+        return units, functions(dump.read_text().splitlines() if dump.exists() else [], self.image, symbols)
+
+
+def chosen():
+    """The one row of ROW=, and the modes of MODE=."""
+    names = ", ".join(r.workload for r in rows.ROWS)
+    found = [r for r in rows.ROWS if r.workload == os.environ.get("ROW")] or chosen_rows()
+    if len(found) != 1:
+        raise Error("ROW= must name one row", f"one of {names}")
+    mode = os.environ.get("MODE")
+    if mode and mode not in MODES:
+        raise Error(f"MODE={mode} is no mode", f"one of {', '.join(MODES)}")
+    if os.environ.get("ACCEL") == "kvm":
+        raise Error("a profile counts instructions, which ACCEL=kvm does not", "leave ACCEL= out")
+    return found[0], [mode] if mode else ["c", "rust"]
+
+
+def profile(arch):
+    row, modes = chosen()
+    figure_step, boots_step = f"{arch} figure", f"{arch} profile {len(modes)}"
+    more = {"plugin": 2, figure_step: 15, boots_step: 25 * len(modes)}
+    build, steps = staged_build(arch, "profile", WORKLOADS | more)
+    modules = build.workloads(steps)
+    steps.start("plugin", "building the plugin")
+    profiles = Profiles(build, modules, build_plugin(build))
+    steps.start(figure_step, f"{row.workload} as make evaluate runs it")
+    line = Boots(build, modules, profiles.plugin.parent / "figure", steps).run([row], "short", 3, 1)[0]
+    steps.start(boots_step, f"booting {2 * len(modes)} times, counting")
+    by_mode = {}
+    for mode in modes:
+        few = profiles.measure(row, mode, row.loops)
+        many = profiles.measure(row, mode, row.loops * MORE)
+        by_mode[mode] = per_unit(few, many)
+        steps.progress(len(by_mode) / len(modes), f"{mode} done")
+    steps.done()
+
+    unit = row.metric.removeprefix("insn_per_")
+    print(f"{row.workload}, guest instructions; what is inlined counts for the function that it is in\n")
+    print(text_table(table(by_mode, line.median, unit)))
+    bad = list(problems(by_mode, line.median, line.noise))
+    for problem in bad:
+        say(f"not met: {problem}")
+    return FAIL if bad else PASS
