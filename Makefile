@@ -3,12 +3,12 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit runner shell evaluate lint full stale prove-fresh clean meter profile
+.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile lint full stale prove-fresh clean
 
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG METER STEP KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
+export ARCH DEBUG METER QUICK STEP T MODE KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -35,11 +35,14 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (2 min beyond make kernel)
 	@$(mmb) kunit
 
-runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (1 min beyond make kernel)
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (20 min)
+	@$(mmb) kselftest
+
+runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (3 min beyond make kernel)
 	@$(mmb) kernel >/dev/null
 	@$(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
-shell: ## boots the patched kernel to a prompt (20 s beyond make kernel)
+shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
 
 evaluate: ## the main job: build, boot, every row in every mode, one table (first 20 min, then 5; SCALE=full 40)

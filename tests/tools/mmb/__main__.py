@@ -5,8 +5,8 @@ import argparse
 import os
 import sys
 
-from . import full, guest, kunit
-from .boot import qemu_command
+from . import full, kunit, rootfs
+from . import kselftest as selftest_runs
 from .common import FAIL, PASS, Error, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
@@ -50,14 +50,22 @@ def do_stage():
     return PASS
 
 
+def guest_modules(build, steps):
+    """What the guest can load: the kernel's test modules, and ours."""
+    return sorted(set(build.workloads(steps) + rootfs.modules_of(build)))
+
+
+def do_kselftest(arch):
+    build, steps = staged_build(arch, "kselftest", WORKLOADS | selftest_runs.estimates())
+    return selftest_runs.kselftest(build, guest_modules(build, steps), steps)
+
+
 def do_shell(arch):
     build, steps = staged_build(arch, "shell", WORKLOADS)
-    modules = build.workloads(steps)
+    modules = guest_modules(build, steps)
     steps.done()
-    archive = guest.initrd(build.base.work / f"{build.out.name}-shell", guest.SHELL, modules)
-    say("booting to a prompt; 'poweroff -f' leaves")
-    # Control keys are for the guest's shell, not for QEMU.
-    command = qemu_command(build, "quiet cma=160M", archive, cpus=2, memory=2048, icount=False, console="mon:stdio")
+    command = rootfs.shell_command(build, modules)
+    say("booting to a prompt; 'exit' leaves")
     os.execvp(command[0], command)
 
 
@@ -65,6 +73,7 @@ def do_shell(arch):
 VERBS = {
     "kernel": lambda args: do_kernel(args.arch),
     "kunit": lambda args: do_kunit(args.arch),
+    "kselftest": lambda args: do_kselftest(args.arch),
     "lint": lambda args: do_lint(args.arch),
     "shell": lambda args: do_shell(args.arch),
     "evaluate": lambda args: evaluate(args.arch, args.scale),

@@ -89,6 +89,7 @@ def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, tim
     finally:
         child.kill()
         child.wait()
+        child.stdout.close()
 
 
 def watch(child, deadline, timeout, log, finished, on_line):

@@ -72,10 +72,11 @@ def run(command, log, what, cwd=None, env=None, on_line=None):
         child = subprocess.Popen([str(c) for c in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                  errors="replace", preexec_fn=die_with_parent)
-        for line in child.stdout:
-            out.write(line)
-            if on_line:
-                on_line(line)
+        with child.stdout:
+            for line in child.stdout:
+                out.write(line)
+                if on_line:
+                    on_line(line)
         code = child.wait()
     if code:
         lines = log.read_text(errors="replace").splitlines()

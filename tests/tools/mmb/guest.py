@@ -25,11 +25,6 @@ echo "{done}"
 poweroff -f
 """
 
-SHELL = """
-echo "modes: /sys/module/mm_batch/parameters/; modules: /modules; 'poweroff -f' leaves"
-setsid cttyhack sh
-"""
-
 
 def busybox():
     """A static busybox."""

@@ -21,38 +21,62 @@ def leaves(element, names=()):
             yield (*names, child.get("name", "?")), child
 
 
-def skipped_cases(junit):
-    """The cases of which a part was skipped, as "suite.case"."""
-    return {".".join(names[:2]) for names, case in leaves(ElementTree.parse(junit).getroot())
-            if case.find("skipped") is not None}
+def parse(parser, log, junit):
+    """What kunit.py makes of a KTAP log: (leaves or None, exit code, its words)."""
+    junit.unlink(missing_ok=True)
+    parsed = subprocess.run([sys.executable, parser, "parse", f"--junit={junit}", log], capture_output=True, text=True)
+    text = re.sub(r"\x1b\[\d*;?\d*m", "", parsed.stdout)
+    found = list(leaves(ElementTree.parse(junit).getroot())) if junit.exists() else None
+    return found, parsed.returncode, text
+
+
+def error_in(text):
+    """The parser's first word on what is wrong with the format."""
+    found = re.search(r"\[ERROR\] Test: (.*)", text)
+    return found.group(1).strip() if found else None
+
+
+def status(case):
+    if case.find("skipped") is not None:
+        return "skip"
+    return "fail" if case.find("failure") is not None or case.find("error") is not None else "ok"
+
+
+def subtests(parser, text, log):
+    """The (name, status) pairs of a selftest's output, and what is wrong with it as KTAP."""
+    # Some colour their words; two of the kernel's print a plan and no version.
+    text = re.sub(r"\x1b\[[\d;]*m|[^\n\t\x20-\x7e]", "", text)
+    if re.search(r"^1\.\.\d", text, re.M) and not re.search(r"TAP version \d", text):
+        text = "TAP version 13\n" + text
+    log.write_text(text)
+    found, _, words = parse(parser, log, log.with_suffix(".xml"))
+    if not found:
+        # A test that is skipped as a whole says why in its plan.
+        whole = re.search(r"^1\.\.0 *# *SKIP.*", text, re.M)
+        return [], whole.group(0) if whole else "no result"
+    return [(names[-1], status(case)) for names, case in found], error_in(words)
 
 
 def verdict(parser, log, junit, skips=None):
     """Reads a KTAP log: (code, one line).
 
-    Zero tests, fewer than planned, or only skips is a failure; so is any skip but those named in `skips`,
-    where given, and a case named there that ran.
+    Zero tests, fewer than planned, or only skips is a failure; so is any skip but those named in `skips`
+    (as "suite.case"), where given, and a case named there that ran.
     """
-    junit.unlink(missing_ok=True)
-    parsed = subprocess.run([sys.executable, parser, "parse", f"--junit={junit}", "--summary", log],
-                            capture_output=True, text=True)
-    text = re.sub(r"\x1b\[\d*;?\d*m", "", parsed.stdout)
-    if not junit.exists():
+    cases, returncode, text = parse(parser, log, junit)
+    if cases is None:
         return FAIL, f"no KTAP in {log}"
-    cases = list(leaves(ElementTree.parse(junit).getroot()))
-    skipped = [c for _, c in cases if c.find("skipped") is not None]
-    bad = [names for names, c in cases if c.find("failure") is not None or c.find("error") is not None]
+    skipped = [names for names, case in cases if status(case) == "skip"]
+    bad = [names for names, case in cases if status(case) == "fail"]
     summary = f"{len(cases) - len(skipped) - len(bad)} passed, {len(bad)} failed, {len(skipped)} skipped"
     if not cases:
         return FAIL, "no test was run"
-    if parsed.returncode or bad:
-        names = ", ".join(".".join(n) for n in bad[:5])
-        error = next((l for l in text.splitlines() if "ERROR" in l or "missing" in l), names)
-        return FAIL, f"{summary} ({error.strip()})"
+    if returncode or bad:
+        return FAIL, f"{summary} ({error_in(text) or ', '.join('.'.join(names) for names in bad[:5])})"
     if len(skipped) == len(cases):
         return FAIL, f"{summary}: only skips"
     if skips is not None:
-        odd = skipped_cases(junit) ^ set(skips)
+        odd = {".".join(names[:2]) for names in skipped} ^ set(skips)
         if odd:
             return FAIL, f"{summary}: unexpectedly skipped, or not skipped: {', '.join(sorted(odd))}"
     return PASS, summary

@@ -108,7 +108,7 @@ def selftests(build, modules, timeout=300):
     """Boots two CPUs and runs our selftests from user space, the boot parameter among them."""
     folder = build.base.work / f"{build.out.name}-selftests"
     scripts = sorted((TOP / "tests/kernel/selftests").glob("*.sh"))
-    job = "insmod /modules/mm_batch_bench.ko\n" + "".join(f"sh /{s.name}\n" for s in scripts)
+    job = "".join(f"sh /{s.name}\n" for s in scripts)
     archive = guest.initrd(folder, job, modules, scripts)
     log = folder / "selftests.log"
     ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off", initrd=archive, cpus=2, icount=False,

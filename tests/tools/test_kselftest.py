@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make kselftest and the guest, themselves tested: each way a test can go wrong is seen as such."""
+
+import os
+import pathlib
+import pty
+import select
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+from mmb import expected, kselftest, ktap, rootfs, tree, upstream
+from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
+from mmb.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
+from mmb.kbuild import Build
+
+PARSER = "tools/testing/kunit/kunit.py"
+OK3 = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "ok"): 1}
+
+
+def listed(text="test t contig_free 10 3 ours/t.sh"):
+    return expected.parse(text)[0]["t"]
+
+
+class Judging(unittest.TestCase):
+    """Subtests against the list, and modes against `off`."""
+
+    def judged(self, off, rust, test=None):
+        runs = {"off": [Result(DONE, cases=c) for c in off], "rust": [Result(DONE, cases=c) for c in rust]}
+        return [kselftest.judge(test or listed(), runs, mode) for mode in ("off", "rust")]
+
+    def test_as_listed(self):
+        self.assertEqual(self.judged([OK3], [OK3]), [([], None), ([], None)])
+
+    def test_not_ok(self):
+        off, rust = self.judged([OK3], [OK3 | {("d", "fail"): 1}])
+        self.assertEqual(off[0], [])
+        self.assertIn("not ok: 'd'", rust[0][0])
+
+    def test_fewer(self):
+        less = {("a", "ok"): 1, ("b", "ok"): 1}
+        self.assertIn("2 subtests are ok, listed are 3", self.judged([less], [less])[0][0][0])
+
+    def test_skipped_though_listed_as_ok(self):
+        skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
+        self.assertIn("skipped, which is not listed: 'c'", self.judged([skips], [skips])[0][0][0])
+
+    def test_listed_skip(self):
+        test = listed("test t contig_free 10 2 ours/t.sh\nskip t 1 c*")
+        skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
+        self.assertEqual(self.judged([skips], [skips], test)[0][0], [])
+        self.assertIn("0 subtests 'c*' are 'skip', listed are 1", self.judged([OK3], [OK3], test)[0][0][0])
+
+    def test_differs_between_modes(self):
+        # As many are ok, so the list alone would not notice.
+        other = {("a", "ok"): 1, ("b", "ok"): 1, ("x", "ok"): 1}
+        off, rust = self.judged([OK3], [other])
+        self.assertEqual((off[0], rust[0]), ([], ["differs from off: 'c', 'x'"]))
+
+    def test_three_runs(self):
+        bad = {("a", "ok"): 1}
+        self.assertEqual(self.judged([OK3] * 3, [bad, OK3, OK3])[1][0], [])
+        self.assertIn("in 1 of 3 runs", self.judged([OK3] * 3, [bad, OK3, OK3])[1][1])
+        self.assertTrue(self.judged([OK3] * 3, [bad, OK3, bad])[1][0])
+        self.assertIn("unstable in off", self.judged([bad, OK3, OK3], [OK3])[0][0][0])
+
+    def test_unstable_subtest(self):
+        test = listed("test t contig_free 10 2 ours/t.sh\nunstable t c its time varies")
+        fails = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "fail"): 1}
+        self.assertEqual(self.judged([OK3], [fails], test), [([], None), ([], None)])
+
+    def test_ends(self):
+        for end, code in ((KILLED, TIMEOUT), (HANG, TIMEOUT), (SPLAT, FAIL), (PANICKED, PANIC), (GONE, FAIL)):
+            runs = {"t": {"off": [Result(DONE, cases=OK3)], "rust": [Result(end, "why")]}}
+            with mock.patch("builtins.print"):
+                got = kselftest.verdict([listed()], ["off", "rust"], runs, "/nowhere")
+            self.assertEqual(got, code, end)
+
+
+class List(unittest.TestCase):
+    def test_the_committed_list(self):
+        tests, out = expected.parse(expected.LIST.read_text())
+        self.assertFalse(set(tests) & set(out))
+        self.assertLessEqual({p for t in tests.values() for p in t.paths},
+                             {"contig_free", "file_unmap", "anon_unmap", "dirty_flush"})
+        self.assertTrue(any(t.quick for t in tests.values()))
+
+    def test_bad_lines(self):
+        for line in ("test t contig_free x 3 ours/t.sh", "test t contig_free 10", "skip none 1 *", "what t", "out t",
+                     "quick none"):
+            with self.assertRaisesRegex(Error, "line 1, is not understood"):
+                expected.parse(line)
+
+    def test_too_many_unstable(self):
+        rows = "test t contig_free 1 1 ours/t.sh\n" + "unstable t * why\n" * 6
+        with self.assertRaisesRegex(Error, "more than 5 unstable"):
+            expected.parse(rows)
+
+    def test_choice(self):
+        tests, _ = expected.parse(expected.LIST.read_text())
+        with mock.patch.dict(os.environ, {"T": "none"}), self.assertRaisesRegex(Error, "matches no test"):
+            kselftest.chosen(tests)
+        with mock.patch.dict(os.environ, {"MODE": "fast"}), self.assertRaisesRegex(Error, "is no mode"):
+            kselftest.chosen(tests)
+
+
+class Output(unittest.TestCase):
+    """What kunit.py's parser makes of selftests' output."""
+
+    def subtests(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            return ktap.subtests(tree.Base().tree / PARSER, text, pathlib.Path(folder) / "log")
+
+    def test_tap(self):
+        text = "TAP version 13\n1..3\n# words\nok 1 a\nnot ok 2 b\nok 3 c # SKIP no\n"
+        self.assertEqual(self.subtests(text), ([("a", "ok"), ("b", "fail"), ("c", "skip")], None))
+
+    def test_no_version_and_colours(self):
+        self.assertEqual(self.subtests("1..1\n\x1b[32mok 1 a\x1b[0m\n"), ([("a", "ok")], None))
+
+    def test_ends_early(self):
+        self.assertIn("missing expected subtest", self.subtests("TAP version 13\n1..2\nok 1 a\n")[1])
+
+    def test_nothing(self):
+        self.assertEqual(self.subtests("Segmentation fault\n"), ([], "no result"))
+        self.assertEqual(self.subtests("TAP version 13\n1..0 # SKIP no zswap\n"), ([], "1..0 # SKIP no zswap"))
+
+
+# What a test of its own can do to the guest, and how that must end.
+BAD = {
+    "good": ("echo 1..1; echo ok 1 a", DONE),
+    "off-only": ("echo 1..1; grep -q contig_free=off /proc/cmdline && echo ok 1 a || echo not ok 1 a", DONE),
+    "splat": ("echo 1..1; echo ok 1 a; echo 'WARNING: at mm' >/dev/kmsg", SPLAT),
+    "limit": ("sleep 1000", KILLED),
+    "exit": ("echo 1..1; echo ok 1 a; exit 3", DONE),
+    "hang": ("busybox killall -STOP timeout; sleep 1000", HANG),
+    "panic": ("echo 2 >/proc/sys/vm/panic_on_oom; cd /sys/fs/cgroup; mkdir x; echo 4M >x/memory.max; "
+              "echo 0 >x/memory.swap.max; echo 0 >x/cgroup.procs; head -c 64M /dev/zero | tail", PANICKED),
+    "last": ("echo 1..1; echo ok 1 a", DONE),
+}
+
+
+class Boots(unittest.TestCase):
+    """Needs the built kernel: the guest, with tests that misbehave."""
+
+    @classmethod
+    def setUpClass(cls):
+        base, tree_ = tree.stage()
+        cls.build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
+        if not cls.build.image.exists():
+            raise Error("no kernel is built", "make kernel")
+
+    def test_each_end(self):
+        rows = "".join(f"test {name} contig_free {3 if end in (KILLED, HANG) else 30} 1 ours/{name}.sh\n"
+                       for name, (_, end) in BAD.items())
+        tests = list(expected.parse(rows)[0].values())
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as scripts:
+            for name, (text, _) in BAD.items():
+                script = pathlib.Path(scripts) / f"{name}.sh"
+                script.write_text(f"#!/bin/bash\n{text}\n")
+                script.chmod(0o755)
+            with mock.patch.object(kselftest, "SELFTESTS", pathlib.Path(scripts)), \
+                    mock.patch.object(kselftest, "SLACK", 20):
+                guest = kselftest.Guest(self.build, [], tests, pathlib.Path(folder))
+                off = guest.all(tests, "off", lambda *_: None)
+                rust = guest.all([t for t in tests if t.name == "off-only"], "rust", lambda *_: None)
+        self.assertEqual({n: r.end for n, r in off.items()}, {n: end for n, (_, end) in BAD.items()})
+        self.assertEqual(off["exit"].error, "exit code 3, though no subtest failed")
+        self.assertEqual(off["last"].cases, {("a", "ok"): 1})
+        self.assertEqual(expected.differences(tests[1], off["off-only"], rust["off-only"]), ["differs from off: 'a'"])
+
+    def test_job_that_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for job, why in (("false", "mm_batch: job failed: exit code 1"), ("exit 3", "job failed: init ended")):
+                ended = rootfs.boot_guest(self.build, rootfs.job_image(pathlib.Path(folder), job), timeout=60)
+                self.assertEqual(ended.code, FAIL)
+                self.assertIn(why, ended.why)
+
+    def test_disks_are_left_as_they_were(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = "[ ! -e /scratch/seen ] && [ ! -e /seen ] && : >/scratch/seen && : >/seen && sync"
+            image = rootfs.job_image(pathlib.Path(folder), job)
+            for _ in range(2):
+                self.assertEqual(rootfs.boot_guest(self.build, image, timeout=60).code, PASS)
+
+    def test_shell(self):
+        child, terminal = pty.fork()
+        if not child:
+            os.execvp(sys.executable, [sys.executable, "-m", "mmb", "shell"])
+        for send, wait in ((b"", b":~# "), (b"swapon --show; echo end$((1))\n", b"end1"), (b"sleep 60\n", b"sleep 60"),
+                           (b"\x03echo end$((2))\n", b"end2"), (b"exit\n", b"job done")):
+            os.write(terminal, send)
+            self.assertIn(wait, self.read(terminal, wait))
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def read(self, terminal, until, seconds=120):
+        text, end = b"", time.monotonic() + seconds
+        while until not in text and time.monotonic() < end:
+            if select.select([terminal], [], [], 1)[0]:
+                text += os.read(terminal, 65536)
+        return text
+
+
+class Upstream(unittest.TestCase):
+    def test_a_program_that_is_not_built(self):
+        base, tree_ = tree.stage()
+        build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
+        with self.assertRaisesRegex(Error, "were not built: mm/none"):
+            upstream.programs(build, rootfs.tree(build.arch), ["mm/none", "mm/cow"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
