@@ -31,7 +31,8 @@ class Boots:
         """All of a row's runs are of one boot; returns the rows' lines."""
         per_row = len(rows.modes(runs))
         total = len(selected) * per_row
-        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer), self.modules)
+        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer), self.modules,
+                               arch=self.build.arch)
         console = self.folder / "console.log"
         seen = 0
 

@@ -3,11 +3,13 @@
 
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 
-from .common import TOP, Error
+from .common import TOOLS, TOP, Error
 
+DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
 DONE = "mm_batch: job done"
 FAILED = "mm_batch: job failed"
 
@@ -26,22 +28,32 @@ poweroff -f
 """
 
 
-def busybox():
-    """A static busybox."""
+def tree(arch):
+    """The root filesystem's folder, which is also what programs for the guest are built against."""
+    brought = subprocess.run([TOOLS / "bring", "guest", DEBIAN[arch]], stdout=subprocess.PIPE, text=True)
+    if brought.returncode:
+        raise SystemExit(brought.returncode)
+    return pathlib.Path(brought.stdout.strip())
+
+
+def busybox(arch):
+    """A static busybox of the guest's architecture."""
     root = os.environ.get("MM_BATCH_ROOT")
+    if arch != platform.machine():
+        root = tree(arch)
     found = f"{root}/usr/bin/busybox" if root else shutil.which("busybox")
     if not found or not os.path.exists(found):
         raise Error("no busybox", "apt-get install busybox-static, or MM_BATCH_TOOLS=cache")
     return pathlib.Path(found).resolve()
 
 
-def initrd(folder, job, modules=(), files=()):
+def initrd(folder, job, modules=(), files=(), arch="x86_64"):
     """A cpio archive with `job` as what init runs, in the folder, which is made."""
     root = folder / "root"
     shutil.rmtree(root, ignore_errors=True)
     (root / "bin").mkdir(parents=True)
     (root / "modules").mkdir()
-    shutil.copy(busybox(), root / "bin/busybox")
+    shutil.copy(busybox(arch), root / "bin/busybox")
     (root / "init").write_text(INIT.format(done=DONE))
     (root / "init").chmod(0o755)
     (root / "job").write_text(job)

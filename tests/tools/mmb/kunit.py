@@ -88,7 +88,7 @@ def present(code, line, wanted, text):
 def after_init(build, timeout=120, job=LATE_JOB):
     """Boots to a user space that sets up swap, folio sizes and a cgroup, and starts the suites from debugfs."""
     folder = build.base.work / f"{build.out.name}-kunit-late"
-    archive = guest.initrd(folder, job.format(suites=" ".join(AFTER_INIT)))
+    archive = guest.initrd(folder, job.format(suites=" ".join(AFTER_INIT)), arch=build.arch)
     log = folder / "results.log"
     suites = BOOTS[build.flavour][0]
     ended = boot(build, f"kunit.enable=1 kunit.autorun=0 loglevel=5 cma=160M {suites.arguments}",
@@ -109,7 +109,7 @@ def selftests(build, modules, timeout=300):
     folder = build.base.work / f"{build.out.name}-selftests"
     scripts = sorted((TOP / "tests/kernel/selftests").glob("*.sh"))
     job = "".join(f"sh /{s.name}\n" for s in scripts)
-    archive = guest.initrd(folder, job, modules, scripts)
+    archive = guest.initrd(folder, job, modules, scripts, build.arch)
     log = folder / "selftests.log"
     ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off", initrd=archive, cpus=2, icount=False,
                  timeout=slower(build, timeout), log=log, finished=f"^{guest.DONE}")

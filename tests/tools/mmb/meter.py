@@ -159,7 +159,7 @@ def meter(arch):
     program = build.program(TOP / "tests/kernel/workloads/pageout.c")
     steps.start(boot_step, f"booting, {runs} runs")
     folder = build.base.work / f"{build.out.name}-meter"
-    archive = guest.initrd(folder, job(), files=[program])
+    archive = guest.initrd(folder, job(), files=[program], arch=build.arch)
     console, seen = folder / "console.log", 0
 
     def count(line):

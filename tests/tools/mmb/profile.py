@@ -162,7 +162,7 @@ class Profiles:
         # The readers are the modules: all kernel code outside of the image.
         option = (f"{self.plugin},clock={self.image.clock:x},out={dump},readers={KERNEL:x}-{self.image.start:x},"
                   f"readers={self.image.end:x}-{(1 << 64) - 1:x}")
-        archive = guest.initrd(folder, job(row, mode, loops), self.modules)
+        archive = guest.initrd(folder, job(row, mode, loops), self.modules, arch=self.build.arch)
         ended = boot(self.build, "quiet loglevel=3 cma=160M", initrd=archive, timeout=900, log=console,
                      more=["-plugin", option])
         # QEMU must exit by itself to write the counts, so the guest's end is its power off.

@@ -13,11 +13,10 @@ import subprocess
 
 from . import upstream
 from .boot import boot, qemu_command
-from .common import CACHE, FAIL, TOOLS, TOP, Error, need_space, run
-from .guest import DONE, FAILED
+from .common import CACHE, FAIL, TOP, Error, need_space, run
+from .guest import DONE, FAILED, tree
 
 SCRIPTS = TOP / "tests/kernel/guest"
-DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
 SIZE = {"cpus": 2, "memory": 5120, "nodes": 2}
 ROOT_MIB, JOB_MIB, SCRATCH_MIB = 600, 128, 2048
 
@@ -34,14 +33,6 @@ cd /root
 export PS1='mm-batch:\\w# '
 setsid -c bash -l <$tty >$tty 2>&1 || true
 """
-
-
-def tree(arch):
-    """The root filesystem's folder, which is also what programs for the guest are built against."""
-    brought = subprocess.run([TOOLS / "bring", "guest", DEBIAN[arch]], stdout=subprocess.PIPE, text=True)
-    if brought.returncode:
-        raise SystemExit(brought.returncode)
-    return pathlib.Path(brought.stdout.strip())
 
 
 def ext4(image, mib, folder=None):
