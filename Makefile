@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile lint full stale prove-fresh clean
+.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile mutants lint full stale prove-fresh clean
 
 ARCH ?= x86_64
 SCALE ?= short
@@ -25,6 +25,9 @@ test: ## unit, property, differential, compile-fail and doc tests, loom models (
 
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
 	@tests/tools/test loom "$(T)" "$(REPLAY)"
+
+mutants: ## planted bugs, each caught by its test; T=name plants one (10 min; those in the kernel after make kernel)
+	@tests/mutants/run $(T)
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
 	@tests/tools/doctor

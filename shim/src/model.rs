@@ -125,6 +125,18 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "a_model_is_judged: 'other' never occurred")]
+    fn a_model_is_judged() {
+        let run = |outcomes: &Outcomes| outcomes.saw("one");
+        check(
+            "a_model_is_judged",
+            Bound::Exhaustive,
+            &["one", "other"],
+            run,
+        );
+    }
+
+    #[test]
     #[should_panic(expected = "loom explored nothing")]
     fn a_model_that_explored_nothing_fails() {
         judge("a model", 0, &[], &seen(&[]));

@@ -14,7 +14,8 @@
 //!
 //! Left out: address, data and control dependencies, which C11 does not have (a model may raise a
 //! false alarm there), and load buffering, which loom does not explore (a model may miss a bug
-//! there).
+//! there). loom also takes an operation and a fence behind it for one step: that the fence in front
+//! of an operation is missing shows only where the one behind it is missing as well.
 
 use crate::sync::atomic::{
     fence,

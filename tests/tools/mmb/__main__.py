@@ -11,6 +11,7 @@ from .common import FAIL, PASS, Error, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
 from .meter import meter
+from .mutants import do_case
 from .profile import profile
 from .tree import stage
 
@@ -80,6 +81,7 @@ VERBS = {
     "meter": lambda args: meter(args.arch),
     "profile": lambda args: profile(args.arch),
     "stage": lambda args: do_stage(),
+    "case": lambda args: do_case(args.arch, args.case),
 }
 
 # What runs other verbs, or only looks.
@@ -89,6 +91,7 @@ UNLOCKED = {"full": full.full, "stale": full.stale}
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
     parser.add_argument("verb", choices=[*VERBS, *UNLOCKED])
+    parser.add_argument("--case", help="<suite>.<case>, for the verb case")
     parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()

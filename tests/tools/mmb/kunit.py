@@ -67,12 +67,16 @@ def slower(build, seconds):
     return seconds * (8 if build.flavour == "debug" else 1)
 
 
+def arguments(cases):
+    """The kernel's command line to run the suites, or single cases, that match, at boot."""
+    return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot cma=160M"
+
+
 def at_boot(build, suites, timeout=120):
     """Boots one CPU with the suites on: some count exactly, which no other CPU may disturb."""
     log = build.base.work / f"{build.out.name}-{suites.name}.log"
-    ended = boot(build, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* kunit_shutdown=reboot cma=160M "
-                        f"{suites.arguments}",
-                 cpus=1, icount=False, timeout=slower(build, timeout), log=log)
+    ended = boot(build, f"{arguments('mm_batch*')} {suites.arguments}", cpus=1, icount=False,
+                 timeout=slower(build, timeout), log=log)
     code, line = judged(build, suites.name, ended, log, suites.skips(build))
     return present(code, line, AT_BOOT, "\n".join(ended.lines))
 
