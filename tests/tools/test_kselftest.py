@@ -204,6 +204,14 @@ class Boots(unittest.TestCase):
 
 
 class Upstream(unittest.TestCase):
+    def test_names_of_what_does_not_compile(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text("droppable.c:1:1: error: no\n"
+                           "make[1]: *** [../lib.mk:228: /x/selftests/kselftest/mm/droppable] Error 1\n"
+                           "make: *** [Makefile:190: install] Error 2\n")
+            self.assertEqual(upstream.failed(log), ["mm/droppable"])
+
     def test_a_program_that_is_not_built(self):
         base, tree_ = tree.stage()
         build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))

@@ -7,7 +7,7 @@ import sys
 
 from . import full, kunit, rootfs
 from . import kselftest as selftest_runs
-from .common import FAIL, PASS, Error, lock, say
+from .common import FAIL, PASS, Error, die_with_parent, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
 from .meter import meter
@@ -67,6 +67,8 @@ def do_shell(arch):
     steps.done()
     command = rootfs.shell_command(build, modules)
     say("booting to a prompt; 'exit' leaves")
+    # A terminal that is closed ends make, which must not leave a guest behind.
+    die_with_parent()
     os.execvp(command[0], command)
 
 

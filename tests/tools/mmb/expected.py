@@ -5,7 +5,7 @@ import fnmatch
 import re
 from collections import Counter
 
-from .common import PANIC, TIMEOUT, FAIL, TOP, Error
+from .common import FAIL, PANIC, TIMEOUT, TOP, Error
 
 LIST = TOP / "tests/kernel/selftests/expected.list"
 # More tests that do not hold still than this, and the list would say nothing.
@@ -20,7 +20,8 @@ class Test:
     """A row of the list, and the rows that add to it."""
 
     def __init__(self, name, paths, limit, ok, command):
-        self.name, self.paths, self.limit, self.ok, self.command = name, paths.split(","), int(limit), int(ok), command
+        self.name, self.paths, self.command = name, paths.split(","), command
+        self.limit, self.ok = int(limit), int(ok)
         self.known = []  # (status, count, glob): subtests that are not ok in `off`
         self.unstable = []  # globs
         self.before = self.after = None
@@ -50,7 +51,8 @@ class Result:
         if self.end != DONE:
             return self.end.upper()
         skipped, failed = self.count("skip"), self.count("fail")
-        return f"{self.count('ok')}" + (f"+{skipped}s" if skipped else "") + (f" {failed} not ok" if failed else "")
+        text = f"{self.count('ok')}" + (f"+{skipped}s" if skipped else "")
+        return text + (f" {failed} not ok" if failed else "")
 
 
 def parse(text):

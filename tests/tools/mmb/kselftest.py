@@ -44,7 +44,8 @@ class Guest:
         files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")
                  if getattr(t, when)}
         files["tests"] = "".join(f"{t.limit * self.slower} {t.name} {t.command}\n" for t in tests)
-        job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules, {"selftests": self.programs}, files)
+        job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
+                               {"selftests": self.programs}, files)
         return rootfs.boot_guest(self.build, job, arguments(mode), timeout=BOOT_SECONDS * self.slower, log=log,
                                  on_line=on_line)
 
@@ -84,7 +85,8 @@ class Guest:
             return Result(KILLED if found.startswith(("limit", "killed")) else SPLAT, found, seconds=seconds)
         log = self.folder / mode / f"{name}.log"
         log.parent.mkdir(exist_ok=True)
-        cases, error = ktap.subtests(self.build.tree / "tools/testing/kunit/kunit.py", "\n".join(output) + "\n", log)
+        parser = self.build.tree / "tools/testing/kunit/kunit.py"
+        cases, error = ktap.subtests(parser, "\n".join(output) + "\n", log)
         failed = any(status == "fail" for _, status in cases)
         if not error and code not in (0, 4) and not failed:
             error = f"exit code {code}, though no subtest failed"
@@ -189,13 +191,14 @@ def verdict(tests, modes, runs, folder):
                 print(f"{t.name}, {mode}: {'; '.join(found)}")
             elif note:
                 print(f"{t.name}, {mode}: noted: {note}")
-    print(f"kselftest: {len(tests)} tests in {', '.join(modes)}: {failed or 'none'} failed (logs, JUnit: {folder})")
+    print(f"kselftest: {len(tests)} tests in {', '.join(modes)}: {failed or 'none'} failed "
+          f"(logs, JUnit: {folder})")
     return max(codes)
 
 
 def step(mode):
-    quick = "quick " if os.environ.get("QUICK") == "1" else "of " + os.environ["T"] + " " if os.environ.get("T") else ""
-    return f"kselftest {quick}{mode}"
+    part = os.environ.get("T") or ("quick" if os.environ.get("QUICK") == "1" else "all")
+    return f"kselftest {part} {mode}"
 
 
 def estimates():

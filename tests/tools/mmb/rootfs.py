@@ -58,7 +58,8 @@ def ext4(image, mib, folder=None):
 def root_image(arch):
     """The root filesystem's image: made again when its packages change."""
     root = tree(arch)
-    key = hashlib.sha256(f"{root.with_name(root.name + '.complete').read_text()} {ROOT_MIB}".encode()).hexdigest()[:12]
+    inputs = f"{root.with_name(root.name + '.complete').read_text()} {ROOT_MIB}"
+    key = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     image = CACHE / f"build/guest/{arch}-{key}.ext4"
     if not image.exists():
         for old in image.parent.glob(f"{arch}-*.ext4"):

@@ -22,7 +22,7 @@ LEFT = ["local_config.h", "local_config.mk"]
 
 
 def compiler(arch, sysroot):
-    # Tests write to memory that nothing reads, to fill the machine: clang knows malloc and would leave both out.
+    # Tests fill memory that nothing reads; clang knows malloc and would leave both out.
     return ["clang", "--no-default-config", f"--target={TRIPLES[arch]}", f"--sysroot={sysroot}", "-fuse-ld=lld",
             "-fno-builtin-malloc"]
 
@@ -59,7 +59,8 @@ def programs(build, sysroot, wanted=()):
         # The answers of the last probe, which may have been of another system.
         for name in LEFT:
             (build.tree / "tools/testing/selftests/mm" / name).unlink(missing_ok=True)
-        run(make_command(build.tree, out, build.arch) + ["headers"], out / "headers.log", "making the kernel's headers")
+        run(make_command(build.tree, out, build.arch) + ["headers"], out / "headers.log",
+            "making the kernel's headers")
         # Not page_frag, a module, which none of our paths sees. Every program is tried.
         command = ["make", "-k", "-C", build.tree / "tools/testing/selftests", f"O={out}", f"ARCH={build.arch}",
                    f"CC={' '.join(map(str, compile_))}", f"TARGETS={' '.join(TARGETS)}", "KDIR=/nowhere",
