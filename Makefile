@@ -3,19 +3,20 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile mutants lint full stale prove-fresh clean
+.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile mutants series \
+	patches-check versions same-source lint full stale prove-fresh clean
 
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG METER QUICK STEP T MODE KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
+export ARCH DEBUG METER QUICK FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
 
 help: ## this list
 	@echo "mm_batch: batching for Linux memory reclaim, in Rust"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
 	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in"
@@ -59,6 +60,18 @@ profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mod
 
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
 	@tests/tools/lint
+
+series: ## the complete series for git am, Rust included, in out/series/; SOB='Name <mail>' signs it off (2 s)
+	@$(mmb) series
+
+patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1 5, FULL=1 60)
+	@$(mmb) patches-check
+
+versions: ## writes patches/versions.md: to which 7.2.y and 7.3 the series applies (4 min, 1.3 GB the first time)
+	@$(mmb) versions
+
+same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)
+	@tests/tools/same-source
 
 full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (5 h)
 	@$(with) kernel python3 -m mmb full

@@ -7,13 +7,16 @@ import sys
 
 from . import full, kunit, rootfs
 from . import kselftest as selftest_runs
+from .check import checkpatch_series, patches_check, versions
 from .common import FAIL, PASS, Error, die_with_parent, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
 from .meter import meter
 from .mutants import do_case
 from .profile import profile
-from .tree import stage
+from .same import same_source
+from .series import make_series
+from .tree import Base, stage
 
 
 def do_kernel(arch):
@@ -72,6 +75,12 @@ def do_shell(arch):
     os.execvp(command[0], command)
 
 
+def do_same_source(arch, built):
+    # The tree as it was built: staging it anew would hide a difference.
+    base = Base()
+    return same_source(Build(base, base.work / "linux", arch), built)
+
+
 # What builds and boots: one at a time.
 VERBS = {
     "kernel": lambda args: do_kernel(args.arch),
@@ -84,6 +93,11 @@ VERBS = {
     "profile": lambda args: profile(args.arch),
     "stage": lambda args: do_stage(),
     "case": lambda args: do_case(args.arch, args.case),
+    "series": lambda args: make_series(),
+    "patches-check": lambda args: patches_check(args.arch),
+    "checkpatch": lambda args: checkpatch_series(),
+    "versions": lambda args: versions(),
+    "same-source": lambda args: do_same_source(args.arch, args.built),
 }
 
 # What runs other verbs, or only looks.
@@ -94,6 +108,7 @@ def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
     parser.add_argument("verb", choices=[*VERBS, *UNLOCKED])
     parser.add_argument("--case", help="<suite>.<case>, for the verb case")
+    parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
     parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()

@@ -119,12 +119,30 @@ class Steps:
             self.estimate(n) for n in self.left if n != self.name)
         say(f"  {text} (about {minutes(rest)} left)")
 
+    def skip(self, name):
+        """It need not be done."""
+        self.left.pop(name, None)
+
     def done(self):
         if self.name:
             self.known[self.name] = round(time.monotonic() - self.since, 1)
             write_atomically(self.file, json.dumps(self.known, indent=1, sort_keys=True))
             self.left.pop(self.name)
             self.name = None
+
+
+def objects_built(every=60):
+    """For run(): counts what a build makes, and says so now and then."""
+    made, said = 0, time.monotonic()
+
+    def count(line):
+        nonlocal made, said
+        made += bool(re.match(r"  (CC|RUSTC|AS|LD|AR|HOSTCC)\b", line))
+        if time.monotonic() - said >= every:
+            said = time.monotonic()
+            say(f"  {made} objects so far")
+
+    return count
 
 
 def minutes(seconds):

@@ -53,15 +53,25 @@ class Build:
         """Sets .config, and proves that nothing asked for was dropped."""
         text = self.fragments()
         self.out.mkdir(parents=True, exist_ok=True)
-        fragment, stamp = self.out / "mm_batch.config", self.out / "mm_batch.configured"
+        stamp = self.out / "mm_batch.configured"
         kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug",
                                                   "lib/Kconfig.debug")]
         key = text + "".join(p.read_text() for p in kconfigs)
         key += self.base.config.read_text() if self.base.config else ""
         if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
             return
+        missing = self.kconfig(text)
+        if missing:
+            raise Error(f"the configuration dropped {', '.join(missing)}",
+                        "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
+        write_atomically(stamp, key)
+
+    def kconfig(self, text, variables=()):
+        """Makes .config of a fragment; returns what the fragment asks for and Kconfig dropped."""
+        (self.out / "mm_batch.configured").unlink(missing_ok=True)
+        fragment = self.out / "mm_batch.config"
         write_atomically(fragment, text)
-        command = make_command(self.tree, self.out, self.arch)
+        command = make_command(self.tree, self.out, self.arch) + list(variables)
         if self.base.config:
             (self.out / ".config").write_text(self.base.config.read_text() + text)
             run(command + ["olddefconfig"], self.log, "configuring")
@@ -71,11 +81,7 @@ class Build:
         got = (self.out / ".config").read_text()
         missing = [s for s in dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
                    if not re.search(rf"^{s}=", got, re.M)]
-        missing = [s for s in missing if not re.search(rf"^# {s} is not set$|^{s}=n$", text, re.M)]
-        if missing:
-            raise Error(f"the configuration dropped {', '.join(missing)}",
-                        "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
-        write_atomically(stamp, key)
+        return [s for s in missing if not re.search(rf"^# {s} is not set$|^{s}=n$", text, re.M)]
 
     def build(self, steps=None):
         need_space(4000, "a kernel build")

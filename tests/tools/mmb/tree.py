@@ -18,7 +18,7 @@ from .common import CACHE, TOOLS, TOP, Error, need_space, say, write_atomically
 
 SUPPORTED = (7, 2)
 
-# The folders of patches/, in the order in which they apply.
+# The order in which the paths build upon each other; each has its patches in patches/<path>/.
 PATHS = ["contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
 
 # Files of ours that become files of the kernel.
@@ -128,17 +128,26 @@ def metered():
     return os.environ.get("METER") == "1"
 
 
+def patches_of(path, folder=TOP / "patches"):
+    """A path's patches in their order, without its cover letter."""
+    return sorted(p for p in (folder / path).glob("[0-9]*.patch") if not p.name.startswith("0000-"))
+
+
 def series():
-    paths = PATHS + (["meter"] if metered() else [])
-    return [p for path in paths for p in sorted((TOP / "patches" / path).glob("[0-9]*.patch"))]
+    return [patch for path in PATHS + (["meter"] if metered() else []) for patch in patches_of(path)]
+
+
+def touched_by(patches):
+    """The files that patches touch."""
+    return set(re.findall(r"^\+\+\+ b/(.*)$", "".join(p.read_text() for p in patches), re.M))
 
 
 def patched_files(base, scratch):
     """The files that the series touches, with their new content."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    patches = [p for p in series() if not p.name.startswith("0000-")]
-    touched = sorted(set(re.findall(r"^\+\+\+ b/(.*)$", "".join(p.read_text() for p in patches), re.M)))
+    patches = series()
+    touched = sorted(touched_by(patches))
     for name in touched:
         if (base.tree / name).exists():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
@@ -162,6 +171,12 @@ def our_files():
             if path.is_file() and path.name != "Cargo.toml":
                 files[str(target / path.relative_to(source))] = path.read_bytes()
     return files
+
+
+def lend(base, name):
+    """Says that a file of the tree is about to be changed: stage() will bring it back, whatever happens."""
+    stamp = base.work / "touched.json"
+    write_atomically(stamp, json.dumps(sorted(set(json.loads(stamp.read_text())) | {name})))
 
 
 def stage():

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make patches-check: what make series wrote applies, builds and boots patch by patch, leaves nothing behind
+when it is off, builds in other configurations, and pleases checkpatch.
+
+QUICK=1 is for CI: no boot, only patches that changed. FULL=1 adds configurations, and patches/versions.md.
+"""
+
+import os
+import subprocess
+import time
+
+from . import applies
+from .common import FAIL, PASS, TOP, Error, Steps, say
+from .kbuild import Build
+from .series import unsigned_series
+from .states import States, left_over
+from .tree import PATHS, Base, patches_of, stage
+from .variants import DISTRIBUTION, FULL, VariantBuild
+
+# Whoever submits the series signs it off.
+IGNORED = "MISSING_SIGN_OFF"
+UNCHANGED = "unchanged since it passed"
+
+
+class Table:
+    """What was checked, and how it ended."""
+
+    def __init__(self):
+        self.rows = []
+        self.since = time.monotonic()
+
+    def add(self, check, what, code, line):
+        now = time.monotonic()
+        self.rows.append((check, what, code, line, now - self.since))
+        self.since = now
+        if code != PASS:
+            say(f"FAILED: {check}: {what}: {line}")
+
+    @property
+    def code(self):
+        return max(code for _, _, code, _, _ in self.rows)
+
+    def show(self):
+        width = max(len(what) for _, what, *_ in self.rows)
+        for check, what, code, line, seconds in self.rows:
+            state = "ok" if code == PASS else "FAIL"
+            print(f"{check:<11} {what:<{width}}  {state:<4} {seconds:5.0f} s  {line}")
+        bad = sum(code != PASS for _, _, code, _, _ in self.rows)
+        print(f"patches-check: {len(self.rows)} checks, {bad} failed")
+
+
+def checkpatch(tree, patch, ignored=IGNORED):
+    """By standard input: it takes a file that git knows for a source."""
+    with open(patch) as mail:
+        command = [tree / "scripts/checkpatch.pl", "--no-tree", "--strict", "--terse", "--quiet", "--no-summary",
+                   "--ignore", ignored, "-"]
+        done = subprocess.run(command, stdin=mail, capture_output=True, text=True)
+    said = (done.stdout + done.stderr).strip().splitlines()
+    return (FAIL, "; ".join(said)) if done.returncode or said else (PASS, "nothing found")
+
+
+def checkpatch_series():
+    """The verb of make lint: what checkpatch says of the series."""
+    base = Base()
+    verdicts = [(patch, *checkpatch(base.tree, patch)) for patch in applies.patches_in(unsigned_series(base))]
+    # What is for evaluation only has no entry in MAINTAINERS.
+    verdicts += [(patch, *checkpatch(base.tree, patch, f"{IGNORED},FILE_PATH_CHANGES"))
+                 for folder in sorted((TOP / "patches").iterdir()) if folder.is_dir() and folder.name not in PATHS
+                 for patch in patches_of(folder.name)]
+    for patch, code, line in verdicts:
+        if code != PASS:
+            print(f"{patch.name}: {line}")
+    return max(code for _, code, _ in verdicts)
+
+
+def check_staged(tree, git, names):
+    """What make series wrote is what make kernel builds."""
+    differ = sorted(n for n in names if applies.content(tree / n) != applies.content(git.folder / n))
+    return (FAIL, f"differs in {', '.join(differ)}") if differ else (PASS, f"{len(names)} files")
+
+
+def check_applies(table, steps, base, tree, names, folders, quick):
+    steps.start("series apply", "applying the series")
+    git, why = applies.apply(base.tree, names, folders, base.work / "series-am", base.version)
+    if why:
+        raise Error(f"the series does not apply to Linux {base.version} ({why})", "see make series")
+    table.add("applies", f"Linux {base.version}", PASS, "by git am")
+    table.add("applies", "is what make kernel builds", *check_staged(tree, git, names))
+    if not quick:
+        steps.start("series upstream", "applying it to upstream's release")
+        archive, version = applies.upstream()
+        _, why = applies.apply(applies.extracted(archive, names), names, folders, base.work / "am", version)
+        table.add("applies", f"upstream's {version}", FAIL if why else PASS, why or "by git am")
+    return git
+
+
+def check_states(table, steps, states, quick):
+    last = len(states.commits) - 1
+    what = "built" if quick else "booted"
+    todo = [i for i in range(1, last + 1) if not (states.is_done(i, what) or states.is_done(i, "booted"))]
+    off = not quick and not states.is_done(last, "off")
+    if off:
+        steps.start("series base", "building the base without the series")
+        states.compile(0, whole=True)
+        unpatched = states.symbols()
+    elif todo:
+        states.enter(0)
+        states.configure(0)
+    for index in range(1, last + 1):
+        name = f"{index}/{last} {states.subject(index)[:60]}"
+        if index not in todo:
+            steps.skip(f"series {what} {index}")
+            table.add("builds", name, PASS, UNCHANGED)
+            continue
+        steps.start(f"series {what} {index}", f"patch {index} of {last}")
+        try:
+            states.compile(index, whole=not quick)
+            code, line = (PASS, "mm/ and rust/ built") if quick else states.boot(index)
+        except Error as error:
+            code, line = FAIL, str(error)
+        if code == PASS:
+            states.mark(index, what)
+        table.add("builds", name, code, line)
+    if off:
+        steps.start("series off", "building with the series off")
+        code, line = states.off(unpatched)
+        if code == PASS:
+            states.mark(last, "off")
+        table.add("is off", "CONFIG_MM_BATCH=n", code, line)
+    elif not quick:
+        table.add("is off", "CONFIG_MM_BATCH=n", PASS, UNCHANGED)
+
+
+def check_variants(table, steps, base, tree, states, variants):
+    last = len(states.commits) - 1
+    for variant in variants:
+        if states.is_done(last, repr(variant)):
+            steps.skip(f"series {variant.name}")
+            table.add("configured", variant.name, PASS, UNCHANGED)
+            continue
+        steps.start(f"series {variant.name}", variant.name)
+        code, line = VariantBuild(base, tree, variant).make()
+        if code == PASS:
+            states.mark(last, repr(variant))
+        table.add("configured", variant.name, code, line)
+
+
+def steps_of(states_left, quick, variants, full):
+    """What there is to do, with seconds for what was never timed."""
+    steps = {"series apply": 5} | ({} if quick else {"series upstream": 60})
+    if not quick:
+        steps |= {"series base": 90, "series off": 90}
+    steps |= {f"series {'built' if quick else 'booted'} {index}": 45 for index in states_left}
+    steps |= {f"series {variant.name}": 240 for variant in variants}
+    return steps | {"series checkpatch": 15} | ({"series versions": 240} if full else {})
+
+
+def patches_check(arch):
+    quick, full = (os.environ.get(name) == "1" for name in ("QUICK", "FULL"))
+    # An evaluation's patches are not in what make series writes.
+    os.environ.pop("METER", None)
+    base, tree = stage()
+    folders = unsigned_series(base)
+    patches = applies.patches_in(folders)
+    variants = [] if quick else [DISTRIBUTION] + (FULL if full else [])
+    steps = Steps("patches-check", steps_of(range(1, len(patches) + 1), quick, variants, full))
+    table = Table()
+    names = applies.touched(folders)
+    try:
+        git = check_applies(table, steps, base, tree, names, folders, quick)
+        steps.start("series checkpatch", "checkpatch --strict")
+        for patch in patches:
+            table.add("checkpatch", patch.name[:60], *checkpatch(tree, patch))
+        states = States(Build(base, tree, arch), git)
+        check_states(table, steps, states, quick)
+        stage()
+        check_variants(table, steps, base, tree, states, variants)
+        if full:
+            steps.start("series versions", "applying it to other versions")
+            found = applies.write_versions(base, names, folders)
+            applied = sum(result == "yes" for result in found.values())
+            table.add("versions", applies.TABLE.name, PASS, f"applies to {applied} of {len(found)}")
+        steps.done()
+    finally:
+        stage()
+    table.show()
+    return table.code
+
+
+def versions():
+    """The verb that writes patches/versions.md alone."""
+    base = Base()
+    folders = unsigned_series(base)
+    for version, result in applies.write_versions(base, applies.touched(folders), folders).items():
+        print(f"{version:<45} {result}")
+    return PASS

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make series, make patches-check and make same-source: each finds what it is there to find."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+from mmb import applies, check, same, series, states, tree, variants
+from mmb.common import FAIL, PANIC, PASS, Error
+
+# A kernel of one C file, and two paths: the second extends what the first brought.
+C_FILE = "".join(f"int {name};\n" for name in "abcdefghijkl")
+MAIL = """From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: {author}
+Date: Fri, 20 Nov 2026 21:20:43 +0000
+Subject: [PATCH] {subject}
+
+Because.
+---
+{diff}"""
+DIFF = """diff --git a/mm/x.c b/mm/x.c
+--- a/mm/x.c
++++ b/mm/x.c
+@@ -{line},6 +{line},7 @@
+ int {0};
+ int {1};
+ int {2};
++int {name};
+ int {3};
+ int {4};
+ int {5};
+"""
+ONE, TWO = DIFF.format(*"bcdefg", line=2, name="one"), DIFF.format(*"efghij", line=6, name="two")
+ROOT = "mod one;\n#[cfg(TEST)]\n#[path]\nmod two_kunit;\nmod two;\nmod end;\n"
+OURS = {"mm/mm_batch/root.rs": ROOT.encode(), "mm/mm_batch/one.rs": b"1\n", "mm/mm_batch/two.rs": b"2\n"}
+
+
+class Toy(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name)
+        self.write("base/mm/x.c", C_FILE)
+        self.path("one", ONE, "mm/mm_batch/root.rs", "mm/mm_batch/one.rs")
+        self.path("two", TWO, "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
+
+    def write(self, name, text):
+        file = self.top / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def path(self, name, diff, *files):
+        self.write(f"patches/{name}/0000-cover-letter.patch", f"Subject: [PATCH] mm: {name}\n\nWhy {name}.\n")
+        self.write(f"patches/{name}/0001-mm-{name}.patch",
+                   MAIL.format(author=series.AUTHOR, subject=f"mm: {name}", diff=diff))
+        self.write(f"patches/{name}/files", f"# ours\nmm-{name}.patch\n" + "".join(f"\t{f}\n" for f in files))
+
+    def plan(self, ours=None):
+        return series.Plan(["one", "two"], OURS if ours is None else ours, self.top / "patches")
+
+    def made(self, out="out", sob=None):
+        series.write_series(self.top / "base", "7.2.0", self.top / "git", self.top / out, self.plan(), sob)
+        return {str(p.relative_to(self.top / out)): p.read_text() for p in (self.top / out).rglob("*.patch")}
+
+
+class Series(Toy):
+    def test_same_input_same_bytes(self):
+        first = self.made()
+        self.assertEqual(sorted(first), ["one/0000-cover-letter.patch", "one/0001-mm-one.patch",
+                                         "two/0000-cover-letter.patch", "two/0001-mm-two.patch"])
+        elsewhere = {"GIT_AUTHOR_DATE": "1 Jan 2001", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Tokyo"}
+        with mock.patch.dict(os.environ, elsewhere):
+            self.assertEqual(first, self.made("again"))
+
+    def test_a_path_does_not_know_the_later_ones(self):
+        made = self.made()
+        self.assertIn("+mod one;\n+mod end;\n", made["one/0001-mm-one.patch"])
+        self.assertNotIn("two", made["one/0001-mm-one.patch"])
+        self.assertIn("+#[cfg(TEST)]\n+#[path]\n+mod two_kunit;\n+mod two;\n", made["two/0001-mm-two.patch"])
+
+    def test_cover_letters(self):
+        cover = self.made()["two/0000-cover-letter.patch"]
+        for text in ("Subject: [PATCH 0/1] mm: two\n", "\nWhy two.\n", "3 files changed", "base: Linux 7.2.0",
+                     "prerequisite-patch-id: "):
+            self.assertIn(text, cover)
+        self.assertNotIn("base-commit", cover)
+
+    def test_a_base_that_others_know(self):
+        def git(*command):
+            done = subprocess.run(["git", "-C", self.top / "base", *command], check=True, capture_output=True, text=True)
+            return done.stdout.strip()
+
+        git("init", "-q")
+        git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "v7.2")
+        line = f"base-commit: {git('rev-parse', 'HEAD')} (Linux 7.2.0)"
+        self.assertIn(line, self.made()["one/0000-cover-letter.patch"])
+
+    def test_no_sign_off_but_the_users(self):
+        self.assertNotIn("Signed-off-by", "".join(self.made().values()))
+        for name, text in self.made(sob="Jane Doe <jane@example.org>").items():
+            self.assertIn("From: Jane Doe <jane@example.org>", text)
+            self.assertNotIn("mm_batch@localhost", text)
+            self.assertEqual(text.count("\nSigned-off-by: Jane Doe <jane@example.org>\n"), "0000" not in name)
+
+    def test_bad_sign_off(self):
+        for who in ("Jane", "jane@example.org", "<jane@example.org>", "Jane <jane>"):
+            with mock.patch.dict(os.environ, {"SOB": who}), self.assertRaisesRegex(Error, "give SOB="):
+                series.signer()
+
+    def test_a_file_that_no_patch_brings(self):
+        with self.assertRaisesRegex(Error, "no patch brings mm/mm_batch/three.rs"):
+            self.plan(OURS | {"mm/mm_batch/three.rs": b""})
+
+    def test_a_file_that_is_not_there(self):
+        with self.assertRaisesRegex(Error, "names mm/mm_batch/two.rs, which is not ours"):
+            self.plan({n: c for n, c in OURS.items() if "two" not in n})
+
+    def test_a_renamed_patch(self):
+        (self.top / "patches/two/0001-mm-two.patch").rename(self.top / "patches/two/0001-mm-other.patch")
+        with self.assertRaisesRegex(Error, "names mm-two.patch, which is no patch there"):
+            self.plan()
+
+    def test_a_patch_that_changes_what_is_ours(self):
+        self.path("two", TWO + "diff --git a/mm/mm_batch/one.rs b/mm/mm_batch/one.rs\n--- a/mm/mm_batch/one.rs\n"
+                  "+++ b/mm/mm_batch/one.rs\n@@ -1 +1 @@\n-1\n+3\n", "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
+        with self.assertRaisesRegex(Error, "mm/mm_batch/one.rs is not what we have after the last patch"):
+            self.made()
+
+    def test_a_patch_that_does_not_apply(self):
+        self.write("base/mm/x.c", "something else\n")
+        with self.assertRaisesRegex(Error, "0001-mm-one.patch does not apply"):
+            self.made()
+        self.assertFalse((self.top / "out").exists())
+
+
+class Applies(Toy):
+    def why(self, text):
+        self.made()
+        self.write("other/mm/x.c", text)
+        folders = [self.top / "out/one", self.top / "out/two"]
+        return applies.apply(self.top / "other", applies.touched(folders), folders, self.top / "am", "7.3.0")[1]
+
+    def test_applies(self):
+        self.assertIsNone(self.why("int before;\n" + C_FILE))
+
+    def test_as_make_series_says(self):
+        self.made()
+        git = series.Git(self.top / "am")
+        git.commit_base(self.top / "base", ["mm/x.c"], "7.2.0")
+        for path in ("one", "two"):
+            git("am", "--empty=drop", *sorted((self.top / "out" / path).glob("*.patch")))
+        self.assertEqual(git("log", "--format=%s", "base..").split("\n"), ["mm: two", "mm: one"])
+        self.assertEqual(git("diff", "--stat", "HEAD"), "")
+
+    def test_does_not(self):
+        self.assertRegex(self.why(C_FILE.replace("int b;", "long b;")), "^0001: .*mm/x.c")
+
+    def test_a_new_file_that_is_there_already(self):
+        self.write("other/mm/mm_batch/two.rs", "theirs\n")
+        self.assertRegex(self.why(C_FILE), "two.rs")
+
+    def test_versions_in_order(self):
+        self.assertEqual(sorted(["7.3.4-1~bpo13+1", "7.2.12-1", "7.3~rc7-1~exp1", "7.2.9-1"], key=applies.order),
+                         ["7.2.9-1", "7.2.12-1", "7.3~rc7-1~exp1", "7.3.4-1~bpo13+1"])
+
+
+class Checks(Toy):
+    def test_what_is_staged(self):
+        self.made()
+        git = mock.Mock(folder=self.top / "git")
+        self.assertEqual(check.check_staged(self.top / "git", git, ["mm/x.c"])[0], PASS)
+        self.assertEqual(check.check_staged(self.top / "base", git, ["mm/x.c"])[0], FAIL)
+
+    def test_checkpatch(self):
+        kernel = tree.Base().tree
+        mail = MAIL.format(author=series.AUTHOR, subject="mm: x: say what", diff=ONE)
+        self.assertEqual(check.checkpatch(kernel, self.write("good.patch", mail))[0], PASS)
+        blank = self.write("blank.patch", mail.replace("+int one;", "+int one; "))
+        self.assertEqual(check.checkpatch(kernel, blank)[0], FAIL)
+        # A new file that MAINTAINERS is not told of.
+        new = mail + "diff --git a/mm/y.c b/mm/y.c\nnew file mode 100644\n--- /dev/null\n+++ b/mm/y.c\n" \
+            "@@ -0,0 +1 @@\n+// SPDX-License-Identifier: GPL-2.0\n"
+        self.assertIn("MAINTAINERS", check.checkpatch(kernel, self.write("new.patch", new))[1])
+
+    def test_symbols_left(self):
+        before, on = {"vmlinux": ["a"]}, {"vmlinux": ["a", "mm_batch"]}
+        self.assertEqual(states.left_over(before, on, before), (PASS, "vmlinux: 0 of 1 symbols"))
+        self.assertEqual(states.left_over(before, on, on)[0], FAIL)
+        self.assertEqual(states.left_over(before, before, before)[0], FAIL)
+
+    def test_settings(self):
+        text = "CONFIG_SWAP=y\nCONFIG_ZSWAP=y\n# CONFIG_NUMA is not set\n"
+        text = variants.altered(text, {"SWAP": "n", "NUMA": "y"})
+        self.assertEqual(text, "CONFIG_ZSWAP=y\n# CONFIG_SWAP is not set\nCONFIG_NUMA=y\n")
+        self.assertEqual(variants.wrong(text, {"SWAP": "n", "NUMA": "y"}), [])
+        self.assertEqual(variants.wrong(text, {"SWAP": "y", "MEMCG": "y"}), ["SWAP=n", "MEMCG=n"])
+
+    def test_a_dropped_symbol_is_noticed(self):
+        def verdict(dropped, config, variant):
+            self.write("build/.config", config)
+            built = variants.VariantBuild.__new__(variants.VariantBuild)
+            built.variant, built.variables = variant, []
+            built.build = mock.Mock(out=self.top / "build")
+            built.build.fragments.return_value = "CONFIG_SWAP=y\n"
+            built.build.kconfig.return_value = dropped
+            built.configure()
+
+        variant = variants.Variant("no SWAP", {"SWAP": "n"}, ("ZSWAP",))
+        verdict(["CONFIG_ZSWAP"], "# CONFIG_SWAP is not set\n", variant)
+        with self.assertRaisesRegex(Error, "Kconfig dropped MM_BATCH"):
+            verdict(["CONFIG_ZSWAP", "CONFIG_MM_BATCH"], "", variant)
+        with self.assertRaisesRegex(Error, "Kconfig dropped SWAP=y"):
+            verdict([], "CONFIG_SWAP=y\n", variant)
+
+
+class States(Toy):
+    """The tree after each patch."""
+
+    def states(self):
+        self.made()
+        folders = [self.top / "out/one", self.top / "out/two"]
+        git, why = applies.apply(self.top / "base", applies.touched(folders), folders, self.top / "am", "7.2.0")
+        self.assertIsNone(why)
+        build = mock.Mock(tree=self.top / "linux", base=mock.Mock(work=self.top, version="7.2.0"), arch="x86_64")
+        build.out.name, build.fragments.return_value = "x", "CONFIG_MM_BATCH=y\n"
+        return states.States(build, git)
+
+    def test_enter_there_and_back(self):
+        found = self.states()
+        root = self.top / "linux/mm/mm_batch/root.rs"
+        self.assertEqual(len(found.commits), 3)
+        found.enter(2)
+        self.assertEqual(root.read_bytes(), OURS["mm/mm_batch/root.rs"])
+        found.enter(1)
+        self.assertNotIn("two", root.read_text())
+        found.enter(0)
+        self.assertFalse(root.exists())
+        self.assertEqual((self.top / "linux/mm/x.c").read_text(), C_FILE)
+
+    def test_what_passed_is_not_built_again_until_it_changes(self):
+        found = self.states()
+        found.mark(1, "booted")
+        found.mark(2, "booted")
+        again = self.states()
+        self.assertTrue(again.is_done(1, "booted") and again.is_done(2, "booted"))
+        self.assertFalse(again.is_done(2, "built"))
+        self.path("two", TWO.replace("int two;", "int too;"), "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
+        changed = self.states()
+        self.assertTrue(changed.is_done(1, "booted"))
+        self.assertFalse(changed.is_done(2, "booted"))
+
+    def test_a_dropped_symbol_is_noticed(self):
+        found = self.states()
+        found.build.kconfig.return_value = ["CONFIG_MM_BATCH"]
+        found.configure(0)
+        found.configure(1)  # The series may bring it later.
+        with self.assertRaisesRegex(Error, "dropped CONFIG_MM_BATCH after patch 2"):
+            found.configure(2)
+        found.build.kconfig.return_value = ["CONFIG_NUMA"]
+        with self.assertRaisesRegex(Error, "dropped CONFIG_NUMA after patch 1"):
+            found.configure(1)
+
+    def test_a_patch_that_does_not_build(self):
+        found = self.states()
+        found.build.kconfig.return_value = []
+        found.make = mock.Mock(side_effect=[Error("building mm/ failed", "see the log"), None])
+        table = check.Table()
+        check.check_states(table, mock.Mock(), found, quick=True)
+        self.assertEqual([(check_, code) for check_, _, code, _, _ in table.rows], [("builds", FAIL), ("builds", PASS)])
+        self.assertEqual(table.code, FAIL)
+        self.assertFalse(found.is_done(1, "built"))
+
+    def test_a_boot_that_fails(self):
+        found = self.states()
+        found.build.base.work = self.top
+        with mock.patch("mmb.states.guest.initrd"), mock.patch("mmb.states.boot") as boot:
+            boot.return_value = mock.Mock(code=PANIC, why="Kernel panic")
+            self.assertEqual(found.boot(1)[0], PANIC)
+            # Suites were asked for, and none ran.
+            boot.return_value = mock.Mock(code=PASS)
+            found.build.symbol.return_value = "y"
+            found.build.tree = tree.Base().tree
+            self.write("series-boot/0001.log", "Linux version 7.2\n")
+            self.assertEqual(found.boot(1)[0], FAIL)
+
+
+class SameSource(Toy):
+    """Two builds of one crate, as kbuild and cargo write down what they read."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("mm_batch.rs", "pages.rs"):
+            self.write(f"rust/mm_batch/{name}", name)
+            self.write(f"linux/mm/mm_batch/{name}", name)
+        self.write("linux/mm/mm_batch/glue/x.rs", "unsafe")
+
+    def verdict(self, kernel=("mm_batch.rs", "pages.rs", "glue/x.rs"), user=("mm_batch.rs", "pages.rs")):
+        root = self.top / "linux/mm/mm_batch"
+        self.write("out/mm/mm_batch/.mm_batch.o.cmd", "deps := \\\n" + "".join(f"  {root / n} \\\n" for n in kernel))
+        listed = self.write("target/mm_batch-0.d", "libmm_batch-0.rmeta: "
+                            + " ".join(f"rust/mm_batch/{n}" for n in user) + " Cargo.toml\n\nmm_batch-0.d: other\n")
+        return same.compare(same.kernel_read(self.top / "linux", self.top / "out"),
+                            [same.user_read("cargo", self.top / "rust/mm_batch", listed, self.top)])
+
+    def test_same(self):
+        code, lines = self.verdict()
+        self.assertEqual((code, len(lines)), (PASS, 3))
+        self.assertTrue(lines[0].endswith("kernel only"))
+
+    def test_different(self):
+        self.write("linux/mm/mm_batch/pages.rs", "patched")
+        code, lines = self.verdict()
+        self.assertEqual(code, FAIL)
+        self.assertIn("DIFFERENT", lines[2])
+
+    def test_missing(self):
+        code, lines = self.verdict(kernel=("mm_batch.rs",))
+        self.assertEqual(code, FAIL)
+        self.assertIn("MISSING in the kernel", lines[1])
+        self.assertEqual(self.verdict(user=("mm_batch.rs",))[0], FAIL)
+
+    def test_nothing_in_common(self):
+        kernel, user = mock.Mock(what="k", hashes={"glue/x.rs": "0"}), mock.Mock(what="u", hashes={})
+        self.assertEqual(same.compare(kernel, [user])[0], FAIL)
+
+    def test_edited_since(self):
+        file = self.write("rust/mm_batch/pages.rs", "pages.rs")
+        os.utime(file, (time.time() + 60,) * 2)
+        with self.assertRaisesRegex(Error, "newer than what cargo made of it: make test"):
+            self.verdict()
+
+    def test_no_kernel(self):
+        with self.assertRaisesRegex(Error, "no kernel is built: make kernel"):
+            same.kernel_read(self.top / "linux", self.top / "out")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
