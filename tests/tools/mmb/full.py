@@ -31,6 +31,7 @@ USER = ("rust/", "shim/", "tests/model/", "tests/loom/", "tests/compile_fail/", 
         "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
 KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", *mmb())
 ROWS = ("tests/kernel/bench/", "tests/kernel/lib.sh")
+SELFTESTS = ("tests/kernel/selftests/", "tests/kernel/guest/", *mmb("kselftest", "expected", "rootfs", "upstream", "ktap"))
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ STEPS = [
     Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120),
     Step("test", "make test", USER, 60),
     Step("loom", "make loom", USER, 30),
-    Step("mutants", "make mutants", (*USER, "tests/mutants/"), 1200),
+    Step("mutants", "make mutants", (*USER, *KERNEL, "tests/mutants/", *mmb("mutants", "kunit")), 1200),
     Step("kunit", "make kunit", (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 300),
     Step("kunit-debug", "make kunit DEBUG=1",
          (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 900),
@@ -56,7 +57,9 @@ STEPS = [
     Step("same-source", "make same-source", ("rust/", *mmb("same"), *tools("same-source")), 60),
     Step("runner", "make runner", ("tests/tools/", "tests/kernel/lib.sh"), 120),
     Step("meter", "make meter", (*KERNEL, "tests/kernel/workloads/", *mmb("meter")), 300),
-    Step("kselftest", "make kselftest", (*KERNEL, "tests/kernel/selftests/", *mmb("kselftest", "rootfs", "ktap")), 2400),
+    Step("profile", "make profile ROW=order9", (*KERNEL, *ROWS, "tests/tools/profile/", *mmb("profile", "rows")), 120),
+    Step("kselftest", "make kselftest", (*KERNEL, *SELFTESTS), 2400),
+    Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", (*KERNEL, *SELFTESTS), 900),
     Step("patches-check", "make patches-check FULL=1",
          (*KERNEL, *mmb("series", "check", "states", "variants", "applies", "ktap")), 5400),
     Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS, *mmb("evaluate", "rows", "report")), 2400),
