@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """What reads the meter's and the profile's figures, with inputs that are right and inputs that are not."""
 
-import copy
 import os
 import unittest
 
@@ -138,7 +137,7 @@ class Profile(unittest.TestCase):
         self.assertEqual(list(profile.problems(by_mode, {"c": 100, "rust": 50}, 0.002)), [])
 
     def chosen(self, **environment):
-        before = copy.copy(os.environ)
+        before = dict(os.environ)
         for name in ("ROW", "MODE", "ACCEL"):
             os.environ.pop(name, None)
         os.environ.update(environment)
@@ -159,7 +158,7 @@ class Profile(unittest.TestCase):
 
 class Series(unittest.TestCase):
     def folders(self, **environment):
-        before = copy.copy(os.environ)
+        before = dict(os.environ)
         os.environ.pop("METER", None)
         os.environ.update(environment)
         try:
