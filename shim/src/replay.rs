@@ -2,8 +2,8 @@
 
 //! A failing model leaves its interleaving in a file, and says the one command that runs it again.
 //!
-//! loom can write the path that it is about to take, but to write each would double the time of a
-//! run. So a run writes one path in [`INTERVAL`]. When an execution fails, the panic hook goes
+//! loom can write the path that it is about to take, but to write each makes a run four times as
+//! long. So a run writes one path in [`INTERVAL`]. When an execution fails, the panic hook goes
 //! from the last written path on again, in a thread of its own and writing each path: the last one
 //! is the one that fails. That is before anything unwinds, because an unwinding model may well end
 //! in an abort: what it drops takes locks.
