@@ -20,6 +20,11 @@ use std::{
     env,
     fs,
     process::Command,
+    sync::{
+        Mutex,
+        MutexGuard,
+        PoisonError, //
+    },
     time::{
         Duration,
         Instant, //
@@ -28,6 +33,12 @@ use std::{
 
 /// Set for the models below in a process of their own: how they are to fail.
 const FAIL: &str = "MM_SHIM_FAIL";
+
+/// The tests share the files of an interleaving. (nextest has a process for each, and a group.)
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static RUNNING: Mutex<()> = Mutex::new(());
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Aborts the process where the model unwinds.
 struct AbortsUnwinding;
@@ -40,6 +51,7 @@ impl Drop for AbortsUnwinding {
 
 /// Three threads that draw numbers; the last order of all fails, if asked to.
 fn drawing(name: &'static str) {
+    let _running = one_at_a_time();
     let fail = env::var(FAIL).unwrap_or_default();
     let ends = ["the first in front", "another in front"];
     check(name, Bound::Exhaustive, &ends, move |outcomes| {
@@ -92,6 +104,7 @@ fn alone(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
 /// A late failure, and the command that was printed for it: it runs one execution, which fails
 /// with the same message, in less than 10 s.
 fn fails_and_is_replayed(test: &str, how: &str) {
+    let _running = one_at_a_time();
     let (passed, first) = alone(test, &[(FAIL, how)]);
     assert!(!passed, "{first}");
     let message = "[4, 5] is the last order";
@@ -141,6 +154,7 @@ fn a_failure_that_ends_in_an_abort_is_replayed() {
 
 #[test]
 fn what_cannot_be_replayed_is_refused() {
+    let _running = one_at_a_time();
     let (passed, other) = alone(
         "drawing_and_panicking",
         &[("LOOM_REPLAY", "/nowhere/other.json")],
@@ -159,6 +173,7 @@ fn what_cannot_be_replayed_is_refused() {
 
 #[test]
 fn the_environment_cannot_cut_a_run() {
+    let _running = one_at_a_time();
     let cut = [("LOOM_MAX_PERMUTATIONS", "1"), ("LOOM_MAX_DURATION", "0")];
     let executions = |variables| {
         let (passed, printed) = alone("drawing_and_panicking", variables);
