@@ -148,6 +148,14 @@ class Applies(Toy):
     def test_applies(self):
         self.assertIsNone(self.why("int before;\n" + C_FILE))
 
+    def test_a_conflict_names_its_file(self):
+        self.made()
+        self.write("other/mm/x.c", C_FILE.replace("int d;", "long d;"))
+        folders = [self.top / "out/one", self.top / "out/two"]
+        names = applies.touched(folders)
+        why = applies.apply(self.top / "other", names, folders, self.top / "am", "7.3.0", threeway=self.top / "git")[1]
+        self.assertEqual(why, "0001: mm/x.c")
+
     def test_as_make_series_says(self):
         self.made()
         git = series.Git(self.top / "am")

@@ -71,7 +71,7 @@ def apply(tree, names, folders, scratch, version, threeway=None):
         done = git.run("am", "-q", *(["-3"] if threeway else []), patch)
         if done.returncode:
             number = patch.name.split("-")[0]
-            conflicts = re.findall(r"^CONFLICT .* in (\S+)$", done.stdout, re.M)
+            conflicts = git("diff", "--name-only", "--diff-filter=U").split()
             why = next((l for l in done.stderr.splitlines() if l.startswith("error:")), "no reason given")
             return git, f"{number}: " + (", ".join(conflicts) or why.removeprefix("error: "))
     return git, None
