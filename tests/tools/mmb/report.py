@@ -124,12 +124,15 @@ def results(build, lines, scale, clock, cpus):
 def markdown(build, lines, data, clock):
     unit = "guest instructions (QEMU icount)" if clock == "icount" else "nanoseconds of wall time"
     tools = data["toolchain"]
+    hooks = [name.lower() for name in ("PAGE_OWNER", "PAGE_POISONING", "PAGE_TABLE_CHECK")
+             if build.symbol(f"CONFIG_{name}") == "y"]
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
 # Figures, {build.arch}
 
 Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
 ({'one LLVM' if tools['llvm_match'] else 'different LLVMs'}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
-QEMU {data['qemu']}, one CPU, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'}. The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
+QEMU {data['qemu']}, one CPU, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'};
+compiled in and off: {', '.join(hooks) or 'none of the hooks'}. The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
 ran in one boot, C first and last; the figures are medians of runs, a run is the mean of four parts, and a row's noise
 is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares with nothing
 else here. Written by `make evaluate SCALE=full`.
