@@ -204,4 +204,4 @@ def step(mode):
 def estimates():
     """The steps and their seconds, until a run has taught better."""
     tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
-    return {step(mode): 20 + sum(t.limit for t in tests) // 4 for mode in modes}
+    return {step(mode): 20 + sum(t.limit for t in tests) // 12 for mode in modes}
