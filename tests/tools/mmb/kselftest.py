@@ -134,10 +134,10 @@ def chosen(tests):
 
 def table(tests, modes, runs):
     width = max(len(t.name) for t in tests)
-    yield f"{'test':{width}}  " + "".join(f"{m:>14}" for m in modes) + "   seconds    (ok+skipped)"
+    yield f"{'test':{width}}  " + "".join(f"{m:>18}" for m in modes) + "   seconds    (ok+skipped)"
     for t in tests:
         results = [runs[t.name][m][0] for m in modes]
-        yield f"{t.name:{width}}  " + "".join(f"{r.text:>14}" for r in results) + "   " + " ".join(
+        yield f"{t.name:{width}}  " + "".join(f"{r.text:>18}" for r in results) + "   " + " ".join(
             f"{r.seconds:.0f}" for r in results)
 
 
