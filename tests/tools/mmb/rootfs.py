@@ -20,11 +20,9 @@ SCRIPTS = TOP / "tests/kernel/guest"
 SIZE = {"cpus": 2, "memory": 5120, "nodes": 2}
 ROOT_MIB, JOB_MIB, SCRATCH_MIB = 600, 128, 2048
 
-# The RAM disk is for swap, beside zram (init). On a busy host x86's early check of the timer fails under
-# emulation, and panics. Without 1 GiB pages, which some tests use where one happens to be free. The console is
-# for the job's lines.
-ARGUMENTS = ("root=/dev/vda rw brd.rd_nr=1 brd.rd_size=262144 cma=160M log_buf_len=4M no_timer_check "
-             "clearcpuid=pdpe1gb")
+# The RAM disk is for swap, beside zram (init). Without 1 GiB pages, which some tests use where one happens to be
+# free. The console is for the job's lines.
+ARGUMENTS = "root=/dev/vda rw brd.rd_nr=1 brd.rd_size=262144 cma=160M log_buf_len=4M clearcpuid=pdpe1gb"
 QUIET = "quiet loglevel=1"
 
 SHELL = """
