@@ -61,7 +61,7 @@ def guest_modules(build, steps):
 
 def do_kselftest(arch):
     build, steps = staged_build(arch, "kselftest", WORKLOADS | selftest_runs.estimates())
-    return selftest_runs.kselftest(build, guest_modules(build, steps), steps)
+    return selftest_runs.kselftest(build, guest_modules(build, steps), steps, kunit.slower(build, 1))
 
 
 def do_shell(arch):

@@ -97,7 +97,9 @@ def state(step, known):
     return "fresh" if was["status"] == "pass" else "failed"
 
 
-def record(known, step, hashed, status, seconds):
+def record(step, hashed, status, seconds):
+    # Read again: another make full, of another step, may have ended meanwhile.
+    known = recorded()
     known[step.name] = {"name": step.name, "inputs": hashed, "status": status, "seconds": round(seconds)}
     steps = [known[s.name] for s in STEPS if s.name in known]
     write_atomically(REPORT, json.dumps({"steps": steps}, indent=1) + "\n")
@@ -132,7 +134,7 @@ def full():
         if hashed != inputs(step):
             raise Error(f"what {step.name} depends on changed while it ran", "run make full again")
         status = "fail" if code else "pass"
-        record(known, step, hashed, status, time.monotonic() - start)
+        record(step, hashed, status, time.monotonic() - start)
         say(f"full: {step.name}: {status}, {minutes(time.monotonic() - start)}")
         failed += [step.name] if code else []
     for name in failed:
