@@ -53,6 +53,13 @@ class Judging(unittest.TestCase):
         self.assertEqual(self.judged([skips], [skips], test)[0][0], [])
         self.assertIn("0 subtests 'c*' are 'skip', listed are 1", self.judged([OK3], [OK3], test)[0][0][0])
 
+    def test_a_number_in_a_name_is_no_difference(self):
+        def differ(off, other):
+            return expected.differences(listed(), *(Result(DONE, cases={(n, "ok"): 1}) for n in (off, other)))
+
+        self.assertEqual(differ("pages 0 (0.0%)", "pages 4 (0.1%)"), [])
+        self.assertEqual(len(differ("pages 0", "frames 0")), 1)
+
     def test_differs_between_modes(self):
         # As many are ok, so the list alone would not notice.
         other = {("a", "ok"): 1, ("b", "ok"): 1, ("x", "ok"): 1}

@@ -57,6 +57,8 @@ class Boots:
 
 def evaluate(arch, scale):
     selected = chosen_rows()
+    # Before the tree can change under a long run.
+    measured = report.commit()
     kvm = os.environ.get("ACCEL") == "kvm"
     runs = 10 if kvm else 3
     total = len(selected) * len(rows.modes(runs))
@@ -77,7 +79,7 @@ def evaluate(arch, scale):
 
     lines = [found[row] for row in selected]
     clock = "wall" if kvm else "icount"
-    data = report.results(build, lines, scale, clock, 1)
+    data = report.results(build, measured, lines, scale, clock, 1)
     # Only the whole table of the one configuration is worth keeping.
     tracked = scale == "full" and len(selected) == len(rows.ROWS) and not kvm and not os.environ.get("EXTRA_CONFIG")
     where = TOP / "report" / arch if tracked else folder

@@ -117,10 +117,18 @@ def problems(test, result):
     return found
 
 
+def without_numbers(cases):
+    """The same, where a name holds something that was measured."""
+    found = Counter()
+    for (name, status), count in cases.items():
+        found[re.sub(r"\d+(\.\d+)?", "N", name), status] += count
+    return found
+
+
 def differences(test, off, other):
     """How a mode's run differs from that of `off`."""
     if off.end != DONE or other.end != DONE:
         return []
-    here, there = test.steady(other), test.steady(off)
+    here, there = without_numbers(test.steady(other)), without_numbers(test.steady(off))
     differ = {name for name, _ in (here - there) + (there - here)}
     return [f"differs from off: {shortened(differ)}"] if differ else []

@@ -100,8 +100,8 @@ def commit():
     return (git("rev-parse", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
-def results(build, lines, scale, clock, cpus):
-    """The content of results.json."""
+def results(build, measured, lines, scale, clock, cpus):
+    """The content of results.json; `measured` is the commit."""
     qemu = subprocess.run([MACHINES[build.arch][0], "--version"], capture_output=True, text=True).stdout
     rows = []
     for line in lines:
@@ -115,7 +115,7 @@ def results(build, lines, scale, clock, cpus):
                     "published": line.row.published,
                 })
     return {
-        "schema": 1, "kernel": build.base.version, "arch": build.arch, "commit": commit(),
+        "schema": 1, "kernel": build.base.version, "arch": build.arch, "commit": measured,
         "toolchain": build.toolchain(), "qemu": re.search(r"\d+\.\d+\.\d+", qemu).group(0),
         "results": rows,
     }
@@ -131,8 +131,10 @@ def markdown(build, lines, data, clock):
 
 Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
 ({'one LLVM' if tools['llvm_match'] else 'different LLVMs'}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
-QEMU {data['qemu']}, one CPU, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'};
-compiled in and off: {', '.join(hooks) or 'none of the hooks'}. The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
+QEMU {data['qemu']}, one CPU, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'}.
+Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
+
+The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
 ran in one boot, C first and last; the figures are medians of runs, a run is the mean of four parts, and a row's noise
 is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares with nothing
 else here. Written by `make evaluate SCALE=full`.
