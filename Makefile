@@ -39,7 +39,7 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (2 min beyond make kernel)
 	@$(mmb) kunit
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (20 min)
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (12 min)
 	@$(mmb) kselftest
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (3 min beyond make kernel)
