@@ -11,6 +11,7 @@ import time
 import unittest
 from unittest import mock
 
+from built import built
 from mmb import expected, kselftest, ktap, rootfs, tree, upstream
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
@@ -154,10 +155,7 @@ class Boots(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        base, tree_ = tree.stage()
-        cls.build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
-        if not cls.build.image.exists():
-            raise Error("no kernel is built", "make kernel")
+        cls.build = built()
 
     def test_each_end(self):
         rows = "".join(f"test {name} contig_free {3 if end in (KILLED, HANG) else 30} 1 ours/{name}.sh\n"

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """The verdict on KTAP, the suites that run after init, and the stamps of `make full`, tested."""
 
-import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
 from unittest import mock
 
+from built import built
 from mmb import full, kunit, ktap, tree
 from mmb.boot import Ended
 from mmb.common import FAIL, PASS, Error
-from mmb.kbuild import Build
 
 KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
 
@@ -91,12 +90,8 @@ class AfterInit(unittest.TestCase):
     """Needs the built kernel: a suite that lacks what it needs fails, and says what."""
 
     def test_lacks(self):
-        base, tree_ = tree.stage()
-        build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
-        if not build.image.exists():
-            raise Error("no kernel is built", "make kernel")
         without_swap = "\n".join(line for line in kunit.LATE_JOB.splitlines() if "swapon" not in line)
-        code, line = kunit.after_init(build, job=without_swap)
+        code, line = kunit.after_init(built(), job=without_swap)
         self.assertEqual(code, FAIL)
         self.assertIn("guest_mm_batch", line)
 

@@ -9,10 +9,10 @@ import sys
 import tempfile
 import unittest
 
+from built import built
 from mmb import guest, hooks, report, rows, tree
 from mmb.boot import boot
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, need_space
-from mmb.kbuild import Build
 
 
 class Boots(unittest.TestCase):
@@ -20,10 +20,7 @@ class Boots(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        base, tree_ = tree.stage()
-        cls.build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
-        if not cls.build.image.exists():
-            raise Error("no kernel is built", "make kernel")
+        cls.build = built()
 
     def ended(self, job, timeout=60):
         with tempfile.TemporaryDirectory() as folder:

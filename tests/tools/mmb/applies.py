@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from .common import CACHE, TOOLS, TOP, Error, say, write_atomically
+from .common import CACHE, TOP, Error, brought, say, write_atomically
 from .series import Git
 from .tree import touched_by
 
@@ -79,19 +79,13 @@ def apply(tree, names, folders, scratch, version, threeway=None):
 
 def upstream():
     """Upstream's release, and its version."""
-    brought = subprocess.run([TOOLS / "bring", "upstream"], stdout=subprocess.PIPE, text=True)
-    if brought.returncode:
-        raise SystemExit(brought.returncode)
-    archive = pathlib.Path(brought.stdout.strip())
+    archive = pathlib.Path(brought("upstream"))
     return archive, re.search(r"_(.*)\.orig", archive.name).group(1)
 
 
 def others():
     """What else the archive has: suite, version and package of each."""
-    brought = subprocess.run([TOOLS / "bring", "versions"], stdout=subprocess.PIPE, text=True)
-    if brought.returncode:
-        raise SystemExit(brought.returncode)
-    rows = [line.split(" ", 2) for line in brought.stdout.splitlines()]
+    rows = [line.split(" ", 2) for line in brought("versions").splitlines()]
     return [(f"Debian {suite}", version, pathlib.Path(path)) for suite, version, path in rows]
 
 

@@ -32,6 +32,14 @@ def say(text):
     print(f"mm_batch: {text}", file=sys.stderr, flush=True)
 
 
+def brought(*what):
+    """What tests/tools/bring prints of a set, fetched if it is not there. It has said what went wrong."""
+    done = subprocess.run([TOOLS / "bring", *what], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return done.stdout.strip()
+
+
 def need_space(mib, what):
     CACHE.mkdir(parents=True, exist_ok=True)
     have = shutil.disk_usage(CACHE).free >> 20

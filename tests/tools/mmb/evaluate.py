@@ -46,7 +46,7 @@ class Boots:
         limit = int(120 + 10 * total * SECONDS_PER_RUN[scale] * longer)
         ended = boot(self.build, "quiet loglevel=3 cma=160M", initrd=archive, timeout=limit, log=console,
                      finished=f"^{guest.DONE}|^{guest.FAILED}", on_line=count)
-        failed = next((line for line in ended.lines if line.startswith(guest.FAILED)), None)
+        failed = guest.failure(ended)
         if ended.code != PASS or failed:
             raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
         lines = report.lines_of(selected, report.collect(ended.lines))

@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 
-from .common import TOOLS, TOP, Error
+from .common import TOP, Error, brought
 
 DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
 DONE = "mm_batch: job done"
@@ -30,10 +30,7 @@ poweroff -f
 
 def tree(arch):
     """The root filesystem's folder, which is also what programs for the guest are built against."""
-    brought = subprocess.run([TOOLS / "bring", "guest", DEBIAN[arch]], stdout=subprocess.PIPE, text=True)
-    if brought.returncode:
-        raise SystemExit(brought.returncode)
-    return pathlib.Path(brought.stdout.strip())
+    return pathlib.Path(brought("guest", DEBIAN[arch]))
 
 
 def busybox(arch):
@@ -45,6 +42,11 @@ def busybox(arch):
     if not found or not os.path.exists(found):
         raise Error("no busybox", "apt-get install busybox-static, or MM_BATCH_TOOLS=cache")
     return pathlib.Path(found).resolve()
+
+
+def failure(ended):
+    """What the job of a boot that has ended says went wrong, or None."""
+    return next((line for line in ended.lines if line.startswith(FAILED)), None)
 
 
 def initrd(folder, job, modules=(), files=(), arch="x86_64"):

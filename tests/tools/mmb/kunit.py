@@ -99,7 +99,7 @@ def after_init(build, timeout=120, job=LATE_JOB):
     ended = boot(build, f"kunit.enable=1 kunit.autorun=0 loglevel=5 cma=160M {suites.arguments}",
                  initrd=archive, cpus=1, icount=False, timeout=slower(build, timeout),
                  log=folder / "console.log", finished=f"^{guest.DONE}|^{guest.FAILED}")
-    failed = next((line for line in ended.lines if line.startswith(guest.FAILED)), None)
+    failed = guest.failure(ended)
     if failed:
         return FAIL, f"kunit-late: {failed}"
     text = "\n".join(ended.lines)

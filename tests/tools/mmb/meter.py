@@ -171,7 +171,7 @@ def meter(arch):
 
     ended = boot(build, "quiet loglevel=3", initrd=archive, timeout=120 + 40 * runs, log=console,
                  finished=f"^{guest.DONE}|^{guest.FAILED}", on_line=count)
-    failed = next((line for line in ended.lines if line.startswith(guest.FAILED)), None)
+    failed = guest.failure(ended)
     if ended.code != PASS or failed:
         raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
     steps.done()

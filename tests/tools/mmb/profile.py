@@ -166,7 +166,7 @@ class Profiles:
         ended = boot(self.build, "quiet loglevel=3 cma=160M", initrd=archive, timeout=900, log=console,
                      more=["-plugin", option])
         # QEMU must exit by itself to write the counts, so the guest's end is its power off.
-        failed = next((line for line in ended.lines if line.startswith(guest.FAILED)), None)
+        failed = guest.failure(ended)
         if ended.code != PASS or failed or guest.DONE not in ended.lines:
             raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
         units = sum(int(line.split()[1]) for line in ended.lines if line.startswith("UNITS "))

@@ -9,12 +9,11 @@ import hashlib
 import os
 import pathlib
 import shutil
-import subprocess
 
 from . import upstream
 from .boot import boot, qemu_command
 from .common import CACHE, FAIL, TOP, Error, need_space, run
-from .guest import DONE, FAILED, tree
+from .guest import DONE, failure, tree
 
 SCRIPTS = TOP / "tests/kernel/guest"
 SIZE = {"cpus": 2, "memory": 5120, "nodes": 2}
@@ -114,5 +113,5 @@ def boot_guest(build, job, arguments="", **more):
     ended = boot(build, f"{ARGUMENTS} {QUIET} {arguments}", icount=False,
                  drives=disks(build.arch, job), finished=f"^{DONE}", **(SIZE | more))
     if ended.code == FAIL:
-        ended.why = next((line for line in ended.lines if line.startswith(FAILED)), ended.why)
+        ended.why = failure(ended) or ended.why
     return ended

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 
 from . import hooks
-from .common import CACHE, TOOLS, TOP, Error, need_space, say, write_atomically
+from .common import CACHE, TOP, Error, brought, need_space, say, write_atomically
 
 SUPPORTED = (7, 2)
 
@@ -56,10 +56,7 @@ class Base:
             if not self.tree.is_dir():
                 raise Error(f"{kdir or ksrc} is no folder", "give KDIR= or KSRC= a kernel tree")
         else:
-            brought = subprocess.run([TOOLS / "bring", "source"], stdout=subprocess.PIPE, text=True)
-            if brought.returncode:
-                raise SystemExit(brought.returncode)
-            self.tree = pathlib.Path(brought.stdout.strip())
+            self.tree = pathlib.Path(brought("source"))
         self.version = version_of(self.tree)
         if kdir:
             self.config = self.tree / ".config"

@@ -8,9 +8,8 @@ import copy
 import dataclasses
 import pathlib
 import re
-import subprocess
 
-from .common import FAIL, PASS, TOOLS, Error, objects_built, run
+from .common import FAIL, PASS, Error, brought, objects_built, run
 from .kbuild import Build, make_command
 from .tree import lend, replace
 
@@ -143,7 +142,4 @@ class Edited:
 
 def distribution_config():
     """Debian's configuration, fetched."""
-    brought = subprocess.run([TOOLS / "bring", "config"], stdout=subprocess.PIPE, text=True)
-    if brought.returncode:
-        raise SystemExit(brought.returncode)
-    return pathlib.Path(brought.stdout.strip())
+    return pathlib.Path(brought("config"))
