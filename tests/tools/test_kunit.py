@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The verdict on KTAP, the suites that run after init, and the stamps of `make full`, tested."""
 
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -102,7 +103,8 @@ class Full(unittest.TestCase):
     def run_in(self, folder, command="true"):
         step = full.Step("s", command, ("input",), 1)
         with mock.patch.object(full, "TOP", folder), mock.patch.object(full, "REPORT", folder / "full.json"), \
-                mock.patch.object(full, "CACHE", folder), mock.patch.object(full, "STEPS", [step]):
+                mock.patch.object(full, "CACHE", folder), mock.patch.object(full, "STEPS", [step]), \
+                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s"}):
             before = full.state(step, full.recorded())
             code = full.full()
             return before, code, full.state(step, full.recorded())
@@ -119,6 +121,9 @@ class Full(unittest.TestCase):
             self.assertEqual(self.run_in(folder, "true")[0], "stale")
             self.assertEqual(self.run_in(folder, "false"), ("stale", FAIL, "failed"))
             self.assertEqual(self.run_in(folder, "false")[0], "failed")
+            # What chose the step is not for the step.
+            for name in "STEP", "MAKEFLAGS":
+                self.assertEqual(self.run_in(folder, f"printenv {name}")[1], FAIL)
             (folder / "full.json").write_text("{")
             with self.assertRaisesRegex(Error, "not readable"):
                 self.run_in(folder)

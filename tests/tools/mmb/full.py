@@ -67,6 +67,16 @@ STEPS = [
 ]
 
 
+# What would make another command of a step's: a stamp is for the command as it stands here.
+VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "ARCH", "DEBUG", "METER", "QUICK", "FULL", "STEP", "T", "MODE", "SOB",
+             "KDIR", "KSRC", "ROW", "REPLAY", "SCALE", "EXTRA_CONFIG")
+
+
+def environment():
+    """A step's: ours without what make full itself was given."""
+    return {name: value for name, value in os.environ.items() if name not in VARIABLES}
+
+
 def inputs(step):
     """SHA-256 over the names and contents of the step's files, as they are in the work tree."""
     names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *step.inputs],
@@ -129,8 +139,8 @@ def full():
         log.parent.mkdir(parents=True, exist_ok=True)
         hashed, start = inputs(step), time.monotonic()
         with open(log, "w") as out:
-            code = subprocess.run(step.command.split(), cwd=TOP, stdin=subprocess.DEVNULL, stdout=out,
-                                  stderr=subprocess.STDOUT, preexec_fn=die_with_parent).returncode
+            code = subprocess.run(step.command.split(), cwd=TOP, env=environment(), stdin=subprocess.DEVNULL,
+                                  stdout=out, stderr=subprocess.STDOUT, preexec_fn=die_with_parent).returncode
         if hashed != inputs(step):
             raise Error(f"what {step.name} depends on changed while it ran", "run make full again")
         status = "fail" if code else "pass"
