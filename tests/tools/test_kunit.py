@@ -128,6 +128,11 @@ class Full(unittest.TestCase):
             with self.assertRaisesRegex(Error, "not readable"):
                 self.run_in(folder)
 
+    def test_no_step_depends_on_what_it_writes(self):
+        check = next(s for s in full.STEPS if s.name == "patches-check")
+        self.assertIn("patches/contig_free/files", full.files(check))
+        self.assertNotIn("patches/versions.md", full.files(check))
+
     def test_steps_are_verbs(self):
         """Each step's command and inputs are there."""
         makefile = (full.TOP / "Makefile").read_text()

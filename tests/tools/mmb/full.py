@@ -77,12 +77,17 @@ def environment():
     return {name: value for name, value in os.environ.items() if name not in VARIABLES}
 
 
+def files(step):
+    """The step's files in the work tree, without what a step itself writes."""
+    names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *step.inputs,
+                            ":(exclude)patches/versions.md"], capture_output=True, check=True)
+    return sorted(n for n in set(names.stdout.decode().split("\0")) if n and (TOP / n).is_file())
+
+
 def inputs(step):
-    """SHA-256 over the names and contents of the step's files, as they are in the work tree."""
-    names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *step.inputs],
-                           capture_output=True, check=True).stdout.decode().split("\0")
+    """SHA-256 over the names and contents of the step's files."""
     digest = hashlib.sha256(step.command.encode())
-    for name in sorted(n for n in set(names) if n and (TOP / n).is_file()):
+    for name in files(step):
         digest.update(f"\0{name}\0".encode() + hashlib.sha256((TOP / name).read_bytes()).digest())
     return digest.hexdigest()
 
