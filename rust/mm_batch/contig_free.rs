@@ -188,10 +188,15 @@ impl<M: ContigMm> Drop for PreparedRun<'_, M> {
 /// C: `__free_contig_range_common()`, mm/page_alloc.c, 7.2.
 #[inline]
 pub fn free_contig_range<M: ContigMm>(mm: &M, range: PageRange, held: Held) {
-    let range = match range.into_lone() {
-        Ok(page) => return mm.free_page(page, held),
-        Err(range) => range,
-    };
+    match range.into_lone() {
+        Ok(page) => mm.free_page(page, held),
+        Err(range) => free_sections(mm, range, held),
+    }
+}
+
+/// Frees more than one page. Out of line, so that one page does not pay for its stack frame.
+#[inline(never)]
+fn free_sections<M: ContigMm>(mm: &M, range: PageRange, held: Held) {
     let mut left = Some(range);
     while let Some(range) = left {
         let in_section = mm.contiguous_struct_pages(range.first());
