@@ -14,11 +14,15 @@
 //! | path          | algorithm       | port                       |
 //! |---------------|-----------------|----------------------------|
 //! | `contig_free` | [`contig_free`] | [`contig_free::ContigMm`]  |
+//! | `file_unmap`  | [`file_unmap`]  | [`file_unmap::FileUnmapWalk`] |
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
 pub mod contig_free;
+pub mod file_unmap;
 pub mod pages;
+pub mod pte_batch;
+pub mod pte_run;
 
 #[cfg(CONFIG_MM_BATCH)]
 mod glue;

@@ -12,6 +12,10 @@
 //! | [`page`]   | a page's reference count and what its holders wrote   | trusted model        |
 //! | [`lists`]  | the allocator's end: who may be freed, and how        | trusted model        |
 //! | [`contig`] | `ContigMm`: counts, prepare, zones, sections          | trusted model        |
+//! | [`pte`]    | PTEs, and what hardware does to them meanwhile        | trusted model        |
+//! | [`folio`]  | a folio's counts and flags, GUP-fast                  | trusted model        |
+//! | [`unmap`]  | `FileUnmapWalk`: a VMA's PTEs under their lock, rss   | trusted model        |
+//! | [`order`]  | in which order unmapping may do things                | trusted model        |
 //! | [`smp`]    | the kernel's barriers and ordered atomics             | mapping to C11       |
 //! | [`sync`]   | std or loom                                           | facade               |
 //! | `model`    | one loom model: run, count, report, replay            | tested with itself   |
@@ -34,11 +38,15 @@
 #![forbid(unsafe_code)]
 
 pub mod contig;
+pub mod folio;
 pub mod lists;
 #[cfg(loom)]
 pub mod model;
+pub mod order;
 pub mod page;
+pub mod pte;
 #[cfg(loom)]
 mod replay;
 pub mod smp;
 pub mod sync;
+pub mod unmap;

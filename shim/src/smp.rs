@@ -11,6 +11,12 @@
 //! |-------------------------|------------------------------------------------------------------|
 //! | [`atomic_dec_and_test`] | `atomic_dec_and_test()`                                          |
 //! | [`atomic_inc_not_zero`] | `atomic_add_unless(v, 1, 0)`                                     |
+//! | [`atomic_sub_return`]   | `atomic_sub_return()`, `atomic_sub_and_test()`                   |
+//!
+//! | here         | in 7.2, include/asm-generic/barrier.h                                       |
+//! |--------------|-----------------------------------------------------------------------------|
+//! | [`smp_mb`]   | `smp_mb()`                                                                  |
+//! | [`smp_rmb`]  | `smp_rmb()`; an acquire fence, which orders writes behind it as well        |
 //!
 //! Left out: address, data and control dependencies, which C11 does not have (a model may raise a
 //! false alarm there), and load buffering, which loom does not explore (a model may miss a bug
@@ -21,6 +27,7 @@ use crate::sync::atomic::{
     fence,
     AtomicI32,
     Ordering::{
+        Acquire,
         Relaxed,
         SeqCst, //
     }, //
@@ -32,6 +39,24 @@ pub fn atomic_dec_and_test(v: &AtomicI32) -> bool {
     let old = v.fetch_sub(1, Relaxed);
     fence(SeqCst);
     old == 1
+}
+
+/// `atomic_sub_return()`: fully ordered.
+pub fn atomic_sub_return(i: i32, v: &AtomicI32) -> i32 {
+    fence(SeqCst);
+    let old = v.fetch_sub(i, Relaxed);
+    fence(SeqCst);
+    old - i
+}
+
+/// `smp_mb()`: everything before it comes before everything behind it, on all CPUs.
+pub fn smp_mb() {
+    fence(SeqCst);
+}
+
+/// `smp_rmb()`: reads before it come before reads behind it.
+pub fn smp_rmb() {
+    fence(Acquire);
 }
 
 /// `atomic_add_unless(v, 1, 0)`: fully ordered where it adds, unordered where it does not.

@@ -8,6 +8,8 @@ mod contig_free;
 #[cfg(loom)]
 mod example;
 #[cfg(loom)]
+mod file_unmap;
+#[cfg(loom)]
 mod smp;
 
 /// So that a run without the cfg says what it did not do.

@@ -4,4 +4,5 @@
 #![cfg(not(loom))]
 
 mod contig_free;
+mod file_unmap;
 mod oracle;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Unmapping a run of PTEs of a large folio in reclaim: of a file, of shmem, or lazyfree.
+//!
+//! C: the present-PTE path of `try_to_unmap_one()` with `folio_unmap_pte_batch()`, mm/rmap.c, 7.2.
+//! What C leaves, this leaves: PTEs, markers, rss, mapcount, references, the folio's flags. The
+//! [`Differences`] are named, and each can be switched off, so that a test can ask for none.
+//!
+//! ```text
+//! file, shmem:  find -> clear, flush -> markers, counters, rmap, references
+//! lazyfree:     find -> clear, flush -> may it be discarded? -> counters, rmap, references
+//!                                            |
+//!                                            +-> restored; swap-backed again if it was written to
+//! ```
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    pte_batch::{
+        Pte,
+        RunLength, //
+    },
+    pte_run::{
+        ClearedRun,
+        MixedRun,
+        PteRun,
+        UnmapWalk, //
+    }, //
+};
+
+/// What unmapping a file or lazyfree folio needs of mm beyond a run's transaction.
+///
+/// Context of all methods: folio lock and page table lock held; none sleeps.
+pub trait FileUnmapWalk: UnmapWalk {
+    /// Whether the VMA is registered with userfaultfd for write protection (C:
+    /// `userfaultfd_wp()`).
+    fn userfaultfd_wp(&self) -> bool;
+
+    /// Leaves a uffd-wp marker in each of the run's PTEs, all of which are none, if the VMA is not
+    /// anonymous, is write-protected by userfaultfd, and `cleared`, so each PTE of the run, has the
+    /// bit.
+    ///
+    /// C: `pte_install_uffd_wp_if_needed()`, include/linux/mm_inline.h, 7.2, for each.
+    fn install_uffd_wp_markers(&mut self, cleared: Pte, nr: RunLength);
+
+    /// `smp_mb()`. Pairs with the one between taking the reference and reading the PTE again in
+    /// GUP-fast (`try_grab_folio_fast()`, mm/gup.c, 7.2: the fully ordered reference).
+    fn smp_mb(&self);
+
+    /// `smp_rmb()`. Pairs with the full order of `folio_put()` in whoever made the folio dirty and
+    /// then dropped the reference.
+    fn smp_rmb(&self);
+
+    /// The folio's references (C: `folio_ref_count()`).
+    fn folio_ref_count(&self) -> i32;
+
+    /// The folio's mappings (C: `folio_mapcount()`).
+    fn folio_mapcount(&self) -> i32;
+
+    /// Whether the folio is dirty (C: `folio_test_dirty()`).
+    fn folio_test_dirty(&self) -> bool;
+
+    /// Whether the VMA's pages may be dropped even if dirty (C: `VM_DROPPABLE`).
+    fn vma_droppable(&self) -> bool;
+
+    /// Makes a lazyfree folio an ordinary anonymous one again (C: `folio_set_swapbacked()`).
+    fn folio_set_swapbacked(&mut self);
+}
+
+/// What the folio is. Swap-backed anonymous folios are not of this path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// In the page cache: a file's or shmem's.
+    File,
+    /// Anonymous and, by `MADV_FREE` or in a droppable mapping, not swap-backed.
+    Lazyfree,
+    /// Lazyfree, but in the swap cache, which C warns of: nothing may be done with it.
+    LazyfreeInSwapCache,
+}
+
+/// In what this differs from 7.2's C on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Differences {
+    /// Runs in VMAs with userfaultfd write protection, too, where C goes PTE by PTE: the uffd-wp
+    /// bit is the same in all of a run, so each of its PTEs gets the marker, or none does. A
+    /// lazyfree run is discarded or kept as a whole there, as it is elsewhere; C discards what comes
+    /// in front of the first dirty page.
+    pub uffd_wp_runs: bool,
+    /// A file folio's run goes on where the write or soft-dirty bit changes. Nothing of it is ever
+    /// restored, so no PTE can get another's write bit, and unmapping a file's PTE drops its
+    /// soft-dirty bit in any case.
+    pub mixed_file_runs: bool,
+}
+
+impl Differences {
+    /// All of them: how the kernel runs.
+    pub const ALL: Self = Self {
+        uffd_wp_runs: true,
+        mixed_file_runs: true,
+    };
+
+    /// None: what C does, to the letter.
+    pub const NONE: Self = Self {
+        uffd_wp_runs: false,
+        mixed_file_runs: false,
+    };
+}
+
+/// Unmaps the run of PTEs that begins with the walk's, which is `first`.
+///
+/// Returns the run's length in pages, or `None` if the folio is to stay mapped: then the PTEs are
+/// what they were (see [`ClearedRun`] for what a rollback leaves), and the walk is to end.
+///
+/// Context: folio lock and page table lock held, the latter for as long as it takes to go over one
+/// page table a few times. Does not sleep.
+///
+/// C: `try_to_unmap_one()`, mm/rmap.c, 7.2.
+#[inline]
+pub fn unmap_run<W: FileUnmapWalk>(
+    walk: &mut W,
+    first: Pte,
+    kind: Kind,
+    differences: Differences,
+) -> Option<RunLength> {
+    let single = walk.userfaultfd_wp() && !differences.uffd_wp_runs;
+    if kind == Kind::File && differences.mixed_file_runs && !single {
+        return Some(MixedRun::longest(walk, first).unmap(W::install_uffd_wp_markers));
+    }
+    let run = if single {
+        PteRun::single(walk, first)
+    } else {
+        PteRun::longest(walk, first)
+    };
+    let cleared = run.clear();
+    match kind {
+        Kind::File => Some(cleared.commit(W::install_uffd_wp_markers)),
+        Kind::LazyfreeInSwapCache => None,
+        Kind::Lazyfree => match Lazyfree::of(&cleared) {
+            Lazyfree::Discard => Some(cleared.commit(|_, _, _| ())),
+            Lazyfree::Referenced => None,
+            Lazyfree::Redirtied => {
+                drop(cleared);
+                walk.folio_set_swapbacked();
+                None
+            }
+        },
+    }
+}
+
+/// What is to become of a lazyfree folio whose PTEs are cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lazyfree {
+    /// Nobody else has it, and it is clean.
+    Discard,
+    /// It was written to since `MADV_FREE`: its content counts again.
+    Redirtied,
+    /// Somebody else may be writing to it, who will make it dirty before the reference is dropped.
+    Referenced,
+}
+
+impl Lazyfree {
+    /// The order of the four reads is what keeps a write from being lost; see the two barriers.
+    #[inline]
+    fn of<W: FileUnmapWalk>(cleared: &ClearedRun<'_, W>) -> Self {
+        let walk = cleared.walk();
+        // PTEs cleared before references are read: GUP-fast takes its reference before it reads the
+        // PTE again.
+        walk.smp_mb();
+        let references = walk.folio_ref_count();
+        // References read before the rest: who is gone by the count has left the dirty flag, and
+        // took its mapping away before.
+        walk.smp_rmb();
+        let mappings = walk.folio_mapcount();
+        if walk.folio_test_dirty() && !walk.vma_droppable() {
+            Self::Redirtied
+        } else if references != mappings.wrapping_add(1) {
+            Self::Referenced
+        } else {
+            Self::Discard
+        }
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A large folio as far as unmapping goes: its counts, its flags, and who looks at it meanwhile.
+//!
+//! | here                        | in 7.2                                                        |
+//! |-----------------------------|---------------------------------------------------------------|
+//! | [`Folio::ref_count`]        | `folio_ref_count()`, include/linux/page_ref.h                  |
+//! | [`Folio::mapcount`]         | `folio_mapcount()`, include/linux/mm.h                         |
+//! | [`Folio::mark_dirty`]       | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag    |
+//! | [`Folio::put_refs`]         | `folio_put_refs()`, include/linux/mm.h                         |
+//! | [`gup_fast`]                | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET`   |
+//! | [`Pinned::write`]           | what a driver does with the page: write, `set_page_dirty()`    |
+//!
+//! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` (its count is on top of the
+//! reference that is modelled), the check of the PMD, splits, per-page mapcounts, the page cache's
+//! references but for the number given.
+
+use crate::{
+    pte::{
+        pte_pfn,
+        Table,
+        PRESENT,
+        WRITE, //
+    },
+    smp,
+    sync::atomic::{
+        AtomicI32,
+        AtomicUsize,
+        Ordering::Relaxed, //
+    }, //
+};
+use std::sync::atomic::{
+    AtomicUsize as PlainUsize,
+    Ordering::SeqCst, //
+};
+
+const DIRTY: usize = 1 << 0;
+const SWAPBACKED: usize = 1 << 1;
+
+/// One folio.
+#[derive(Debug)]
+pub struct Folio {
+    /// Its first page frame.
+    pub pfn: usize,
+    /// Its pages.
+    pub nr: usize,
+    refcount: AtomicI32,
+    mapcount: AtomicI32,
+    flags: AtomicUsize,
+    /// Writes that were really made: outside of loom's memory, so never stale.
+    written: PlainUsize,
+}
+
+impl Folio {
+    /// A clean folio of `nr` pages from `pfn` on, with nothing mapped, and one reference, of
+    /// whoever unmaps it.
+    pub fn new(pfn: usize, nr: usize) -> Self {
+        Self {
+            pfn,
+            nr,
+            refcount: AtomicI32::new(1),
+            mapcount: AtomicI32::new(0),
+            flags: AtomicUsize::new(0),
+            written: PlainUsize::new(0),
+        }
+    }
+
+    /// Adds mappings, each with its reference: before any thread is started.
+    pub fn map(&self, nr: usize) {
+        self.mapcount.fetch_add(nr as i32, Relaxed);
+        self.refcount.fetch_add(nr as i32, Relaxed);
+    }
+
+    /// Adds references: before any thread is started.
+    pub fn get(&self, nr: i32) {
+        self.refcount.fetch_add(nr, Relaxed);
+    }
+
+    /// Whether a page frame is one of its pages.
+    pub fn has(&self, pfn: usize) -> bool {
+        (self.pfn..self.pfn + self.nr).contains(&pfn)
+    }
+
+    /// References.
+    pub fn ref_count(&self) -> i32 {
+        self.refcount.load(Relaxed)
+    }
+
+    /// Mappings.
+    pub fn mapcount(&self) -> i32 {
+        self.mapcount.load(Relaxed)
+    }
+
+    /// Takes mappings away.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn remove_rmap(&self, nr: i32) {
+        let left = self.mapcount.fetch_sub(nr, Relaxed) - nr;
+        assert!(left >= 0, "a mapping was removed twice");
+    }
+
+    /// A speculative reference: fails on a folio that is being freed.
+    pub fn try_get(&self) -> bool {
+        smp::atomic_inc_not_zero(&self.refcount)
+    }
+
+    /// Drops references; whoever had them may have left the dirty flag.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn put_refs(&self, nr: i32) {
+        let left = smp::atomic_sub_return(nr, &self.refcount);
+        assert!(left >= 0, "a reference was dropped twice");
+    }
+
+    /// Sets the dirty flag.
+    pub fn mark_dirty(&self) {
+        self.flags.fetch_or(DIRTY, Relaxed);
+    }
+
+    /// The dirty flag.
+    pub fn is_dirty(&self) -> bool {
+        self.flags.load(Relaxed) & DIRTY != 0
+    }
+
+    /// Makes it swap-backed.
+    pub fn set_swapbacked(&self) {
+        self.flags.fetch_or(SWAPBACKED, Relaxed);
+    }
+
+    /// Whether it is.
+    pub fn is_swapbacked(&self) -> bool {
+        self.flags.load(Relaxed) & SWAPBACKED != 0
+    }
+
+    /// A write to its content.
+    pub fn write(&self) {
+        self.written.fetch_add(1, SeqCst);
+    }
+
+    /// The writes to its content so far.
+    pub fn written(&self) -> usize {
+        self.written.load(SeqCst)
+    }
+}
+
+/// A reference that GUP-fast took: one may read and write the page without a mapping of it.
+#[derive(Debug)]
+pub struct Pinned<'f>(&'f Folio);
+
+impl Pinned<'_> {
+    /// Writes to the page, says so, and drops the reference, in this order.
+    pub fn write_and_put(self) {
+        self.0.write();
+        self.0.mark_dirty();
+        self.0.put_refs(1);
+    }
+
+    /// Drops the reference.
+    pub fn put(self) {
+        self.0.put_refs(1);
+    }
+}
+
+/// GUP-fast for writing, at one PTE: read it, take a reference, read it again.
+pub fn gup_fast<'f>(table: &Table, index: usize, folio: &'f Folio) -> Option<Pinned<'f>> {
+    let pte = table.ptep_get(index);
+    if pte & (PRESENT | WRITE) != PRESENT | WRITE || !folio.has(pte_pfn(pte)) {
+        return None;
+    }
+    if !folio.try_get() {
+        return None;
+    }
+    if table.ptep_get(index) != pte {
+        folio.put_refs(1);
+        return None;
+    }
+    Some(Pinned(folio))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        pte::pte,
+        sync::explore, //
+    };
+
+    #[test]
+    fn gup_takes_what_is_mapped_and_writable() {
+        explore(|| {
+            let folio = Folio::new(8, 2);
+            let table = Table::new(&[pte(8, WRITE), pte(9, 0), pte(10, WRITE), 0]);
+            let taken = |i| gup_fast(&table, i, &folio).map(Pinned::put).is_some();
+            assert_eq!(
+                [taken(0), taken(1), taken(2), taken(3)],
+                [true, false, false, false]
+            );
+            assert_eq!(folio.ref_count(), 1);
+        });
+    }
+
+    #[test]
+    fn a_pinned_write_leaves_the_flag() {
+        explore(|| {
+            let folio = Folio::new(8, 1);
+            let table = Table::new(&[pte(8, WRITE)]);
+            gup_fast(&table, 0, &folio).expect("mapped").write_and_put();
+            assert!(folio.is_dirty());
+            assert_eq!((folio.written(), folio.ref_count()), (1, 1));
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a reference was dropped twice")]
+    fn a_folio_reference_dropped_twice_is_noticed() {
+        explore(|| Folio::new(8, 1).put_refs(2));
+    }
+
+    #[test]
+    #[should_panic(expected = "a mapping was removed twice")]
+    fn a_mapping_removed_twice_is_noticed() {
+        explore(|| Folio::new(8, 1).remove_rmap(1));
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The order in which unmapping a run may do things, as a log that objects.
+//!
+//! What happens wholly under the page table lock has no interleavings to explore, but an order that
+//! matters all the same: to code that runs once the lock is gone, or that does not take it. The
+//! rules are those of `try_to_unmap_one()`, mm/rmap.c, 7.2:
+//!
+//! * PTEs are cleared first, then the TLB is flushed or the flush noted, then the dirty bit is
+//!   handed on: before the flush it may still change (the comment above `should_defer_flush()`).
+//! * `hiwater_rss` is told before rss goes down (include/linux/mm.h).
+//! * Counters, rmap and references, in this order: a folio without references may be gone, and one
+//!   without mappings may be discarded.
+//! * What was committed is not restored, and a folio is made swap-backed once its PTEs are back.
+//!
+//! Left out: mmu notifiers, which bracket the whole walk, and mlock.
+
+/// A thing that was done, with pages where there are some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// PTEs were cleared.
+    Cleared(u32),
+    /// Their translations are gone, or will be by `try_to_unmap_flush()`.
+    Flushed(u32),
+    /// The folio was marked dirty.
+    MarkedDirty,
+    /// PTEs got a uffd-wp marker.
+    Markers(u32),
+    /// `update_hiwater_rss()`.
+    Hiwater,
+    /// A counter changed.
+    Counter(i64),
+    /// Mappings were taken away.
+    RmapRemoved(u32),
+    /// References were dropped.
+    RefsPut(u32),
+    /// PTEs were mapped again.
+    Restored(u32),
+    /// The folio was made swap-backed.
+    Swapbacked,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Mapped,
+    Cleared(u32),
+    Flushed(u32),
+    Hiwater(u32),
+    Counted(u32),
+    Unmapped(u32),
+    Restored,
+}
+
+/// The log of one walk.
+#[derive(Debug, Default)]
+pub struct Log {
+    stage: Stage,
+    events: Vec<Event>,
+}
+
+impl Log {
+    /// Notes an event.
+    ///
+    /// # Panics
+    ///
+    /// If it may not come now, or is about another number of pages.
+    pub fn note(&mut self, event: Event) {
+        use Stage::*;
+        self.stage = match (self.stage, event) {
+            (Mapped | Restored, Event::Cleared(nr)) => Cleared(nr),
+            (Cleared(nr), Event::Flushed(n)) if n == nr => Flushed(nr),
+            (Flushed(nr), Event::MarkedDirty) => Flushed(nr),
+            (Flushed(nr), Event::Markers(n)) if n == nr => Flushed(nr),
+            (Flushed(nr), Event::Hiwater) => Hiwater(nr),
+            (Hiwater(nr), Event::Counter(by)) if by == -i64::from(nr) => Counted(nr),
+            (Counted(nr), Event::RmapRemoved(n)) if n == nr => Unmapped(nr),
+            (Unmapped(nr), Event::RefsPut(n)) if n == nr => Mapped,
+            (Flushed(nr), Event::Restored(n)) if n == nr => Restored,
+            (Restored, Event::Swapbacked) => Restored,
+            (stage, event) => panic!("{event:?} may not follow {stage:?}: {:?}", self.events),
+        };
+        self.events.push(event);
+    }
+
+    /// What was done so far.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The lock is about to go.
+    ///
+    /// # Panics
+    ///
+    /// If a run is neither unmapped nor mapped.
+    pub fn unlock(&self) {
+        assert!(
+            matches!(self.stage, Stage::Mapped | Stage::Restored),
+            "the page table lock goes while a run is {:?}",
+            self.stage
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Event::*,
+        *, //
+    };
+
+    fn log(events: &[Event]) -> Log {
+        let mut log = Log::default();
+        for &event in events {
+            log.note(event);
+        }
+        log
+    }
+
+    #[test]
+    fn what_c_does_is_in_order() {
+        let all = [
+            Cleared(4),
+            Flushed(4),
+            MarkedDirty,
+            Markers(4),
+            Hiwater,
+            Counter(-4),
+            RmapRemoved(4),
+            RefsPut(4),
+        ];
+        log(&all).unlock();
+        log(&[Cleared(1), Flushed(1), Restored(1), Swapbacked]).unlock();
+    }
+
+    #[test]
+    #[should_panic(expected = "MarkedDirty may not follow Cleared(2)")]
+    fn a_dirty_bit_before_the_flush_is_noticed() {
+        log(&[Cleared(2), MarkedDirty]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Counter(4294967292) may not follow Hiwater(4)")]
+    fn a_counter_negated_in_32_bits_is_noticed() {
+        log(&[Cleared(4), Flushed(4), Hiwater, Counter(4294967292)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Counter(-1) may not follow Flushed(1)")]
+    fn a_counter_before_hiwater_is_noticed() {
+        log(&[Cleared(1), Flushed(1), Counter(-1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "RefsPut(1) may not follow Counted(1)")]
+    fn references_before_rmap_are_noticed() {
+        log(&[Cleared(1), Flushed(1), Hiwater, Counter(-1), RefsPut(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Restored(1) may not follow Flushed(2)")]
+    fn a_restore_that_is_short_is_noticed() {
+        log(&[Cleared(2), Flushed(2), Restored(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Swapbacked may not follow Flushed(1)")]
+    fn swapbacked_before_the_restore_is_noticed() {
+        log(&[Cleared(1), Flushed(1), Swapbacked]);
+    }
+
+    #[test]
+    #[should_panic(expected = "the page table lock goes while a run is Flushed(1)")]
+    fn a_lock_that_goes_too_early_is_noticed() {
+        log(&[Cleared(1), Flushed(1)]).unlock();
+    }
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `file_unmap`: any table of PTEs, against oracles that look at one PTE at a time.
+
+use mm_batch::{
+    file_unmap::{
+        unmap_run,
+        Differences,
+        Kind, //
+    },
+    pte_batch::{
+        folio_pte_batch,
+        Pte,
+        PteSpan,
+        Respect, //
+    }, //
+};
+use mm_shim::{
+    folio::Folio,
+    pte::{
+        pte,
+        CONT,
+        DIRTY,
+        PFN_SHIFT,
+        PRESENT,
+        SOFT_DIRTY,
+        SPECIAL,
+        UFFD_WP,
+        UFFD_WP_MARKER,
+        WRITE,
+        YOUNG, //
+    },
+    unmap::{
+        Layout,
+        Mm, //
+    }, //
+};
+use proptest::prelude::*;
+
+/// PTEs per page table, in a row of three.
+const TABLE: usize = 16;
+const NR: usize = 3 * TABLE;
+const GROUP: usize = 4;
+/// The page frame that PTE 0 would map, were all of the row one folio's.
+const PFN: usize = 0x1000;
+
+/// What a run must have in common to be restored.
+const RESTORABLE: Respect = Respect {
+    write: true,
+    soft_dirty: true,
+    dirty: false,
+};
+
+/// A piece of address space.
+#[derive(Clone, Debug)]
+struct Piece {
+    nr: usize,
+    hole: bool,
+    /// Mapped so many pages off.
+    off: usize,
+    /// In which bits it differs from most.
+    bits: u64,
+    /// Of each PTE, more of what hardware sets.
+    touched: Vec<u64>,
+}
+
+fn some_bits(bits: &'static [u64]) -> impl Strategy<Value = u64> {
+    proptest::sample::subsequence(bits, 0..=bits.len())
+        .prop_map(|some| some.iter().fold(0, |all, bit| all | bit))
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    (
+        1usize..20,
+        prop::bool::weighted(0.1),
+        prop_oneof![9 => Just(0usize), 1 => 1usize..4],
+        prop_oneof![
+            3 => Just(0),
+            1 => Just(WRITE),
+            1 => Just(SOFT_DIRTY),
+            1 => Just(UFFD_WP),
+            1 => Just(DIRTY),
+            1 => Just(SPECIAL),
+            1 => some_bits(&[WRITE, DIRTY, SOFT_DIRTY, UFFD_WP, SPECIAL]),
+        ],
+        prop::collection::vec(
+            prop_oneof![4 => Just(0), 1 => some_bits(&[YOUNG, DIRTY])],
+            20,
+        ),
+    )
+        .prop_map(|(nr, hole, off, bits, touched)| Piece {
+            nr,
+            hole,
+            off,
+            bits,
+            touched,
+        })
+}
+
+fn words(most: u64, pieces: &[Piece], grouped: bool) -> Vec<u64> {
+    let mut words = Vec::new();
+    for piece in pieces {
+        for i in 0..piece.nr {
+            let bits = most ^ piece.bits | piece.touched[i];
+            let word = pte(PFN + words.len() + piece.off, bits);
+            words.push(if piece.hole { 0 } else { word });
+        }
+    }
+    words.resize(NR, 0);
+    // A group has one set of bits, and is aligned in both address and page frame.
+    for start in (0..NR).step_by(GROUP).filter(|_| grouped) {
+        let first = words[start];
+        let pfn = first >> PFN_SHIFT;
+        let alike = |i: usize| {
+            words[start + i] & !(YOUNG | DIRTY)
+                == (first & !(YOUNG | DIRTY)) + ((i as u64) << PFN_SHIFT)
+        };
+        if first & PRESENT != 0 && pfn % GROUP as u64 == 0 && (0..GROUP).all(alike) {
+            words[start..start + GROUP]
+                .iter_mut()
+                .for_each(|word| *word |= CONT);
+        }
+    }
+    words
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    layout: Layout,
+    words: Vec<u64>,
+    folio: (usize, usize),
+    /// The PTE that the walk has stopped at.
+    at: usize,
+}
+
+impl Case {
+    fn folio(&self) -> Folio {
+        let folio = Folio::new(self.folio.0, self.folio.1);
+        folio.map(self.mapped().count());
+        folio
+    }
+
+    /// The VMA's PTEs that map a page of the folio.
+    fn mapped(&self) -> impl Iterator<Item = usize> + '_ {
+        self.layout.vma.clone().filter(|&i| self.maps(i))
+    }
+
+    fn maps(&self, i: usize) -> bool {
+        let pfn = (self.words[i] >> PFN_SHIFT) as usize & 0xfff_ffff;
+        self.words[i] & PRESENT != 0 && (self.folio.0..self.folio.0 + self.folio.1).contains(&pfn)
+    }
+
+    /// A PTE as software sees it: one of a group is as young and as dirty as any of them.
+    fn seen(&self, i: usize) -> u64 {
+        let start = i / GROUP * GROUP;
+        let group = if self.words[i] & CONT != 0 {
+            start..start + GROUP
+        } else {
+            i..i + 1
+        };
+        group.fold(self.words[i], |all, i| {
+            all | self.words[i] & (YOUNG | DIRTY)
+        })
+    }
+
+    /// The PTEs of the run from `at` on, looked at one by one.
+    fn run(&self, at: usize, respect: Respect) -> usize {
+        let counting = |word: u64| {
+            word & !YOUNG
+                & !if respect.dirty { 0 } else { DIRTY }
+                & !if respect.soft_dirty { 0 } else { SOFT_DIRTY }
+                & !if respect.write { 0 } else { WRITE }
+        };
+        let goes_on = |i: &usize| {
+            let i = *i;
+            i < self.layout.vma.end
+                && i / TABLE == at / TABLE
+                && self.maps(i)
+                && counting(self.seen(i))
+                    == counting(self.seen(at)) + (((i - at) as u64) << PFN_SHIFT)
+        };
+        (at..NR).take_while(goes_on).count()
+    }
+}
+
+fn case(anonymous: bool) -> impl Strategy<Value = Case> {
+    (
+        (
+            some_bits(&[WRITE, SOFT_DIRTY, UFFD_WP]),
+            prop::collection::vec(piece(), 1..8),
+        ),
+        any::<bool>(),
+        (0usize..NR, 1usize..=NR),
+        (0usize..NR, 1u32..6),
+        any::<bool>(),
+        any::<prop::sample::Index>(),
+    )
+        .prop_map(
+            move |((most, pieces), grouped, (start, nr), (first, order), uffd_wp, at)| {
+                let folio = (PFN + (first >> order << order), 1usize << order);
+                let layout = Layout {
+                    table: TABLE,
+                    vma: start..(start + nr).min(NR),
+                    uffd_wp,
+                    anonymous,
+                    droppable: false,
+                    group: GROUP,
+                };
+                let mut case = Case {
+                    layout,
+                    words: words(most, &pieces, grouped),
+                    folio,
+                    at: 0,
+                };
+                let mapped: Vec<_> = case.mapped().collect();
+                case.at = if mapped.is_empty() {
+                    NR
+                } else {
+                    *at.get(&mapped)
+                };
+                case
+            },
+        )
+        .prop_filter("nothing of the folio is mapped", |case| case.at < NR)
+}
+
+fn respect() -> impl Strategy<Value = Respect> {
+    any::<(bool, bool, bool)>().prop_map(|(write, soft_dirty, dirty)| Respect {
+        write,
+        soft_dirty,
+        dirty,
+    })
+}
+
+/// Unmaps the folio from its VMA as the rmap walk does: run by run, until all is gone or the first
+/// refusal.
+fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, kind: Kind, differences: Differences) -> bool {
+    for at in case.mapped() {
+        if mm.table.ptep_get(at) & PRESENT == 0 {
+            continue;
+        }
+        let (unmapped, _) = mm.walk(folio, at, |walk, first| {
+            unmap_run(walk, first, kind, differences)
+        });
+        if unmapped.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+/// What a file folio's PTEs are afterwards, by 7.2's rule for one PTE.
+fn one_by_one(case: &Case) -> Vec<u64> {
+    let marked = |word: u64| case.layout.uffd_wp && word & UFFD_WP != 0;
+    let after = |i: usize| match case.words[i] {
+        word if !case.layout.vma.contains(&i) || !case.maps(i) => word & !CONT,
+        word if marked(word) => UFFD_WP_MARKER,
+        _ => 0,
+    };
+    (0..NR).map(after).collect()
+}
+
+fn without_cont(words: Vec<u64>) -> Vec<u64> {
+    words.into_iter().map(|word| word & !CONT).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    /// The length, and what is merged, for any set of bits to respect.
+    #[test]
+    fn a_run_is_as_long_as_one_by_one(case in case(false), respect in respect()) {
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let folio = case.folio();
+        let nr = case.run(case.at, respect);
+        let ((got, merged), _) = mm.walk(&folio, case.at, |walk, first| {
+            let mut merged = first.raw();
+            let got = folio_pte_batch(&PteSpan::new(walk), first, respect, |pte: Pte| merged |= pte.raw());
+            (got.get() as usize, merged)
+        });
+        prop_assert_eq!(got, nr);
+        let union = case.words[case.at..case.at + nr].iter().fold(0, |all, word| all | word);
+        let bits = WRITE | YOUNG | DIRTY;
+        // A group is gathered whole, also where the run ends within.
+        prop_assert_eq!(merged & union & bits, union & bits);
+        let last = case.at + nr - 1;
+        if case.words[case.at] & CONT == 0 && case.words[last] & CONT == 0 {
+            prop_assert_eq!(merged & bits, union & bits);
+        }
+    }
+
+    /// A file folio is gone from its VMA, whatever it looked like, and nothing else is touched.
+    #[test]
+    fn a_file_folio_is_unmapped_as_one_by_one(
+        case in case(false),
+        uffd_wp_runs: bool,
+        mixed_file_runs: bool,
+    ) {
+        let differences = Differences { uffd_wp_runs, mixed_file_runs };
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let folio = case.folio();
+        let (mapped, before) = (case.mapped().count(), mm.rss());
+        prop_assert!(unmap_all(&case, &mm, &folio, Kind::File, differences));
+        prop_assert_eq!(without_cont(mm.table.words()), one_by_one(&case));
+        prop_assert_eq!((folio.mapcount(), folio.ref_count()), (0, 1));
+        prop_assert_eq!(mm.rss().pages, before.pages - mapped as i64);
+        prop_assert_eq!(mm.rss().hiwater, before.pages);
+        let dirty = case.mapped().any(|i| case.words[i] & DIRTY != 0);
+        prop_assert_eq!((folio.is_dirty(), folio.is_swapbacked()), (dirty, false));
+    }
+
+    /// With no difference on, a run is C's: its write and soft-dirty bits are alike, and it is one
+    /// PTE in a VMA of userfaultfd.
+    #[test]
+    fn without_differences_runs_are_those_of_c(case in case(false)) {
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let nr = if case.layout.uffd_wp { 1 } else { case.run(case.at, RESTORABLE) };
+        let (got, _) = mm.walk(&case.folio(), case.at, |walk, first| {
+            unmap_run(walk, first, Kind::File, Differences::NONE)
+        });
+        prop_assert_eq!(got.expect("a file folio").get() as usize, nr);
+    }
+
+    /// With each on, a run is as long as it may be.
+    #[test]
+    fn with_differences_runs_are_longest(case in case(false)) {
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let (got, _) = mm.walk(&case.folio(), case.at, |walk, first| {
+            unmap_run(walk, first, Kind::File, Differences::ALL)
+        });
+        prop_assert_eq!(got.expect("a file folio").get() as usize, case.run(case.at, Respect::default()));
+    }
+
+    /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
+    /// become those of the run; what does not, discards it.
+    #[test]
+    fn a_lazyfree_folio_is_discarded_or_as_it_was(
+        case in case(true),
+        held in prop::bool::weighted(0.3),
+        dirty: bool,
+        droppable: bool,
+        uffd_wp_runs: bool,
+    ) {
+        let mut case = case;
+        case.layout.droppable = droppable;
+        if !dirty {
+            case.words.iter_mut().for_each(|word| *word &= !DIRTY);
+        }
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let folio = case.folio();
+        folio.get(i32::from(held));
+        let single = case.layout.uffd_wp && !uffd_wp_runs;
+        let nr = if single { 1 } else { case.run(case.at, RESTORABLE) };
+        let run = case.at..case.at + nr;
+        let union = case.words[run.clone()].iter().fold(0, |all, word| all | word) & (YOUNG | DIRTY);
+        let (before, mapped) = (mm.rss(), case.mapped().count());
+        let differences = Differences { uffd_wp_runs, mixed_file_runs: true };
+        let (got, _) = mm.walk(&folio, case.at, |walk, first| {
+            unmap_run(walk, first, Kind::Lazyfree, differences)
+        });
+        let redirtied = union & DIRTY != 0 && !droppable;
+        let stays = redirtied || held;
+        let expected: Vec<u64> = without_cont(case.words.clone())
+            .into_iter()
+            .enumerate()
+            .map(|(i, word)| match (run.contains(&i), stays) {
+                (false, _) => word,
+                (true, true) => word | union,
+                (true, false) => 0,
+            })
+            .collect();
+        prop_assert_eq!(without_cont(mm.table.words()), expected);
+        prop_assert_eq!(got.map(|nr| nr.get() as usize), (!stays).then_some(nr));
+        let gone = if stays { 0 } else { nr };
+        prop_assert_eq!(folio.mapcount(), (mapped - gone) as i32);
+        prop_assert_eq!(folio.ref_count(), 1 + i32::from(held) + (mapped - gone) as i32);
+        prop_assert_eq!(mm.rss().pages, before.pages - gone as i64);
+        prop_assert_eq!(folio.is_swapbacked(), redirtied);
+        prop_assert_eq!(folio.is_dirty(), union & DIRTY != 0);
+    }
+
+    /// A lazyfree folio in the swap cache is left alone.
+    #[test]
+    fn a_mismatch_is_restored(case in case(true)) {
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let folio = case.folio();
+        let (got, _) = mm.walk(&folio, case.at, |walk, first| {
+            unmap_run(walk, first, Kind::LazyfreeInSwapCache, Differences::ALL)
+        });
+        prop_assert_eq!(got, None);
+        let hardware = YOUNG | DIRTY | CONT;
+        for (now, was) in mm.table.words().iter().zip(&case.words) {
+            prop_assert_eq!(now & !hardware, was & !hardware);
+        }
+        prop_assert_eq!(mm.rss().pages, Mm::new(case.layout.clone(), &case.words).rss().pages);
+        prop_assert!(!folio.is_swapbacked());
+    }
+}
