@@ -9,3 +9,5 @@
 mod contig_free;
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 mod contig_free_kunit;
+mod file_unmap;
+mod trace;

@@ -2,6 +2,7 @@
 
 //! `contig_free` in the kernel (C: mm/page_alloc.c, 7.2).
 
+use super::trace;
 use crate::{
     contig_free::{
         free_contig_range,
@@ -19,7 +20,11 @@ use crate::{
 };
 use core::num::NonZero;
 use kernel::{
-    bindings,
+    bindings::{
+        self,
+        mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
+        mm_batch_run_path_MM_BATCH_RUN_CONTIG_FREE as CONTIG_FREE, //
+    },
     prelude::*, //
 };
 
@@ -78,14 +83,18 @@ impl ContigMm for PageAllocator {
     fn prepare_run(&self, pages: &PageRange, held: Held) -> usize {
         let first = pfn_to_page(pages.first());
         let nr = pages.nr().get();
-        match held {
+        let ready = match held {
             // SAFETY: By the invariants, a reference of each page is ours to drop, and the
             // algorithm asks for pages with contiguous struct pages.
             Held::Refcounted => unsafe { bindings::free_pages_prepare_run(first, nr) },
             // SAFETY: By the invariants, these frozen pages are ours, and the algorithm asks for
             // pages with contiguous struct pages.
             Held::Frozen => unsafe { bindings::free_frozen_pages_prepare_run(first, nr) },
+        };
+        if ready > 0 {
+            trace::run(CONTIG_FREE, ready, DONE);
         }
+        ready
     }
 
     #[inline]

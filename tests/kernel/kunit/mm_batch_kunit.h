@@ -23,7 +23,7 @@ KUNIT_ARRAY_PARAM_DESC(mode, modes, name);
 
 static enum mm_batch_mode mode_before;
 
-static int contig_free_init(struct kunit *test)
+static inline int contig_free_init(struct kunit *test)
 {
 	const struct mode_param *param = test->param_value;
 
@@ -32,7 +32,7 @@ static int contig_free_init(struct kunit *test)
 	return 0;
 }
 
-static void contig_free_exit(struct kunit *test)
+static inline void contig_free_exit(struct kunit *test)
 {
 	mm_batch_contig_free_set_mode(mode_before);
 }

@@ -10,8 +10,12 @@ from .boot import boot
 from .common import FAIL, PASS, TOP, write_atomically
 from .ktap import judged, merged
 
-AT_BOOT = ["mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks"]
+AT_BOOT = ["mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks", "mm_batch_pte_batch",
+           "mm_batch_folio_pte_batch", "mm_batch_file_unmap", "mm_batch_file_unmap_as_c"]
 AFTER_INIT = [*AT_BOOT, "guest_mm_batch"]
+
+# What the suites want of the command line: contiguous memory, and large folios.
+NEEDS = "cma=160M thp_anon=64K:always thp_shmem=64K:always"
 
 HOOKS = {"page_owner", "page_table_check", "alloc_tag", "page_poison", "init_on_free", "kasan"}
 
@@ -46,13 +50,17 @@ BOOTS = {
     ],
 }
 
-# In the guest: what guest_mm_batch needs, then each suite from debugfs.
-LATE_JOB = """
+# In the guest: what reclaim needs.
+RECLAIM = """
 mount -t cgroup2 cgroup /sys/fs/cgroup || fail 'no cgroup2'
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control || fail 'no memory controller'
-mkdir /sys/fs/cgroup/mm_batch
 echo 64M >/sys/block/zram0/disksize || fail 'no zram'
 mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
+"""
+
+# What guest_mm_batch needs, then each suite from debugfs.
+LATE_JOB = RECLAIM + """
+mkdir /sys/fs/cgroup/mm_batch
 echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
 for suite in {suites}; do
 	echo 1 >/sys/kernel/debug/kunit/$suite/run || fail "cannot run $suite"
@@ -60,6 +68,12 @@ for suite in {suites}; do
 	cat /sys/kernel/debug/kunit/$suite/results
 	echo "results: end"
 done
+"""
+
+# One script's KTAP as a test of the whole.
+SUBTESTS = """
+sh /{name}.sh 2>&1 | tee /{name}.out | sed 's/^/    /'
+if grep -q '^not ok' /{name}.out; then echo 'not ok {number} {name}'; else echo 'ok {number} {name}'; fi
 """
 
 
@@ -70,7 +84,7 @@ def slower(build, seconds):
 
 def arguments(cases):
     """The kernel's command line to run the suites, or single cases, that match, at boot."""
-    return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot cma=160M"
+    return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot {NEEDS}"
 
 
 def at_boot(build, suites, timeout=120):
@@ -96,7 +110,7 @@ def after_init(build, timeout=120, job=LATE_JOB):
     archive = guest.initrd(folder, job.format(suites=" ".join(AFTER_INIT)), arch=build.arch)
     log = folder / "results.log"
     suites = BOOTS[build.flavour][0]
-    ended = boot(build, f"kunit.enable=1 kunit.autorun=0 loglevel=5 cma=160M {suites.arguments}",
+    ended = boot(build, f"kunit.enable=1 kunit.autorun=0 loglevel=5 {NEEDS} {suites.arguments}",
                  initrd=archive, cpus=1, icount=False, timeout=slower(build, timeout),
                  log=folder / "console.log", finished=f"^{guest.DONE}|^{guest.FAILED}")
     failed = guest.failure(ended)
@@ -112,13 +126,18 @@ def after_init(build, timeout=120, job=LATE_JOB):
 def selftests(build, modules, timeout=300):
     """Boots two CPUs and runs our selftests from user space, the boot parameter among them."""
     folder = build.base.work / f"{build.out.name}-selftests"
-    scripts = sorted((TOP / "tests/kernel/selftests").glob("*.sh"))
-    job = "".join(f"sh /{s.name}\n" for s in scripts)
-    archive = guest.initrd(folder, job, modules, scripts, build.arch)
+    source = TOP / "tests/kernel/selftests"
+    scripts = sorted(source.glob("*.sh"))
+    programs = [build.program(source / "file_unmap.c", build.tree / "tools/testing/selftests")]
+    job = RECLAIM + f"echo 'KTAP version 1'; echo 1..{len(scripts)}\n" + "".join(
+        SUBTESTS.format(number=n, name=s.stem) for n, s in enumerate(scripts, 1))
+    archive = guest.initrd(folder, job, modules, [*scripts, source / "lib/modes.sh", *programs], build.arch)
     log = folder / "selftests.log"
-    ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off", initrd=archive, cpus=2, icount=False,
-                 timeout=slower(build, timeout), log=log, finished=f"^{guest.DONE}")
-    return judged(build, "selftests", ended, log)
+    ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off mm_batch.file_unmap=off",
+                 initrd=archive, cpus=2, icount=False, timeout=slower(build, timeout), log=log,
+                 finished=f"^{guest.DONE}|^{guest.FAILED}")
+    failed = guest.failure(ended)
+    return (FAIL, f"selftests: {failed}") if failed else judged(build, "selftests", ended, log)
 
 
 @dataclass(frozen=True)

@@ -119,11 +119,15 @@ class Plan:
     def files(self, path, patch):
         """Our files that come with a patch, as they are in that path's series."""
         later = self.paths[self.paths.index(path) + 1:]
+        # The modules that later paths bring, by their names as words.
+        here = {name for p in self.paths if p not in later for names in self.tables[p].values() for name in names}
+        modules = {rf"\b{pathlib.Path(name).stem}\b" for p in later for names in self.tables[p].values()
+                   for name in names if name not in here and name.endswith(".rs")}
         found = {}
         for name in self.tables[path].get(NUMBER.sub("", patch.name), []):
             shared = [p for p in later if any(name in names for names in self.tables[p].values())]
             content = self.ours[name]
-            found[name] = without(content.decode(), shared).encode() if shared else content
+            found[name] = without(content.decode(), [*shared, *sorted(modules)]).encode() if shared else content
         return found
 
 

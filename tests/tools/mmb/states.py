@@ -15,6 +15,7 @@ from .boot import boot
 from .common import FAIL, PASS, Error, objects_built, run, write_atomically
 from .kbuild import make_command
 from .ktap import verdict
+from .kunit import NEEDS
 from .tree import replace
 
 UP = "cat /sys/module/mm_batch/parameters/* 2>/dev/null\n"
@@ -97,7 +98,7 @@ class States:
         folder = self.build.base.work / "series-boot"
         archive = guest.initrd(folder, UP)
         log = folder / f"{index:04}.log"
-        ended = boot(self.build, "kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* cma=160M",
+        ended = boot(self.build, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
                      initrd=archive, icount=False, timeout=300, log=log, finished=f"^{guest.DONE}")
         if ended.code != PASS:
             return ended.code, f"{ended.why} (console: {log})"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `folio_pte_batch()` as the kernel runs it, for mm/tests/mm_batch_pte_batch_kunit.c, which
+//! compares it with C's.
+
+use super::RmapWalk;
+use crate::pte_batch::{
+    folio_pte_batch,
+    PteSpan,
+    Respect, //
+};
+use kernel::{
+    bindings,
+    prelude::*, //
+};
+
+/// The length of the run of PTEs that begins with `*ptep`; `*seen` PTEs beyond the first were read
+/// and are of it, and `words` has them.
+///
+/// # Safety
+///
+/// `vma`, within which `address` is, and `folio`, which is large and of which `*ptep` maps `page`,
+/// stay as they are. `ptep` is the entry of `address` in a whole page table that nobody else has.
+/// `words` has room for as many entries as a page table has, and `seen` for a number.
+///
+/// Context: any.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_folio_pte_batch_kunit(
+    folio: *mut bindings::folio,
+    page: *mut bindings::page,
+    vma: *mut bindings::vm_area_struct,
+    address: usize,
+    ptep: *mut bindings::pte_t,
+    respect_write: bool,
+    respect_soft_dirty: bool,
+    respect_dirty: bool,
+    words: *mut u64,
+    seen: *mut c_uint,
+) -> c_uint {
+    // INVARIANT: By the function's requirement, as far as reading goes, which is all that is done
+    // here: it needs neither lock where nobody else has the page table.
+    let walk = RmapWalk {
+        folio,
+        page,
+        vma,
+        address,
+        ptep,
+        flags: 0,
+    };
+    // SAFETY: By the function's requirement.
+    let first = unsafe { super::ptep_get(ptep) };
+    let respect = Respect {
+        write: respect_write,
+        soft_dirty: respect_soft_dirty,
+        dirty: respect_dirty,
+    };
+    let mut nr_seen = 0;
+    let nr = folio_pte_batch(&PteSpan::new(&walk), first, respect, |pte| {
+        // SAFETY: By the function's requirement; no entry is read twice.
+        unsafe { words.add(nr_seen).write(pte.raw()) };
+        nr_seen += 1;
+    });
+    // SAFETY: By the function's requirement.
+    unsafe { seen.write(nr_seen as c_uint) };
+    nr.get()
+}
