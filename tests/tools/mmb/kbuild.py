@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import platform
 import re
 import subprocess
 
@@ -119,12 +120,18 @@ class Build:
             self.base.work / f"{out.name}.log", f"building {name}")
         return out / f"{name}.ko"
 
-    def program(self, source):
-        """Builds a static program for the guest; returns it."""
+    def program(self, source, *include):
+        """Builds a static program for the guest; returns it. `include`: folders of headers."""
         out = self.base.work / f"{self.out.name}-programs" / source.stem
         out.parent.mkdir(exist_ok=True)
         part = out.with_name(out.name + ".part")
-        run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-o", part, source],
+        compiler = ["cc"]
+        if self.arch != platform.machine():
+            # Which needs this module.
+            from . import guest, upstream
+            compiler = upstream.compiler(self.arch, guest.tree(self.arch))
+        run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-static", *(f"-I{folder}" for folder in include),
+             "-o", part, source],
             out.with_name(out.name + ".log"), f"building {source.name}")
         part.replace(out)
         return out

@@ -12,7 +12,7 @@ from .expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
 SELFTESTS = TOP / "tests/kernel/selftests"
 # What each mode sets; a path without a mode of that name stays as the kernel has it.
-PATHS = {"contig_free": ("off", "c", "rust")}
+PATHS = {path: ("off", "c", "rust") for path in ("contig_free", "file_unmap")}
 MODES = ("off", "c", "rust")
 RUNS = 3  # of what is not as it should be
 
@@ -39,6 +39,8 @@ class Guest:
         (self.programs / "ours").mkdir()
         for script in SELFTESTS.rglob("*.sh"):
             shutil.copy(script, self.programs / "ours")
+        for source in SELFTESTS.rglob("*.c"):
+            shutil.copy(build.program(source, build.tree / "tools/testing/selftests"), self.programs / "ours")
 
     def boot(self, tests, mode, log, on_line):
         files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")
