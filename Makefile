@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG METER QUICK FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG
+export ARCH DEBUG METER QUICK FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW EXTRA_CONFIG RECLAIM_MIB
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -43,20 +43,20 @@ kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T
 	@$(mmb) kselftest
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (3 min beyond make kernel)
-	@$(mmb) kernel >/dev/null
-	@$(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
+	@METER=1 $(mmb) kernel >/dev/null
+	@METER=1 $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
 shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
 
 evaluate: ## the main job: build, boot, every row in every mode, one table (first 20 min, then 5; SCALE=full 40)
-	@$(mmb) --scale $(SCALE) evaluate
+	@METER=1 $(mmb) --scale $(SCALE) evaluate
 
 meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (2 min beyond make kernel)
 	@METER=1 $(mmb) meter
 
 profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
-	@$(mmb) profile
+	@METER=1 $(mmb) profile
 
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
 	@tests/tools/lint

@@ -8,8 +8,9 @@
 
 params=/sys/module/mm_batch/parameters
 
+# Which row it was, if one has begun.
 fail() {
-	echo "mm_batch: job failed: $*"
+	echo "mm_batch: job failed: ${workload:+$workload, mode $mode: }$*"
 	poweroff -f
 }
 
@@ -49,20 +50,28 @@ settle() {
 	echo 1 >/sys/module/mm_batch_bench/parameters/pinned || fail "cannot pin"
 }
 
-# What is left of chance is averaged: a run is the mean of so many parts.
-parts=4
+# reclaim KIND FOLIO_KIB MIB [2cpu]: sets $value to nanoseconds per page in try_to_unmap(), and in all.
+reclaim() {
+	# What it does before and after may wait for the disk; it says itself whether the rest was idle.
+	idle_allowed=1000000
+	out=$(/reclaim "$1" "$2" "$3" 80 /scratch/file /sys/fs/cgroup/row $4 2>&1) || fail "$out"
+	set -- $out
+	value="$2 $3"
+	[ "$4" = 0 ] || idle_allowed=-1
+}
 
-# row PATH WORKLOAD MODE METRIC COMMAND...: one run and its result line. A first,
-# uncounted part brings the per-CPU lists to where this mode leaves them.
+# row PATH WORKLOAD MODE METRIC[,METRIC...] COMMAND...: one run, and a result line for each
+# metric. What is left of chance is averaged: a run is the mean of $parts parts. One before
+# them, which does not count, brings the per-CPU lists to where this mode leaves them.
 row() {
-	path=$1 workload=$2 mode=$3 metric=$4
+	path=$1 workload=$2 mode=$3 metrics=$4
 	shift 4
 	set_mode "$path" "$mode"
 	"$@"
-	values= tries=0
-	while [ "$(echo $values | wc -w)" -lt $parts ]; do
+	values= counted=0 tries=0
+	while [ $counted -lt $parts ]; do
 		tries=$((tries + 1))
-		[ $tries -le $((2 * parts)) ] || fail "$workload: too much idle time"
+		[ $tries -le $((2 * parts)) ] || fail "too much idle time"
 		settle
 		before=$(idle)
 		idle_allowed=0
@@ -70,10 +79,16 @@ row() {
 		idled=$(($(idle) - before))
 		if [ $idled -le $idle_allowed ]; then
 			values="$values $value"
+			counted=$((counted + 1))
 		else
 			echo "REPEAT $path $workload $mode: idle for $idled ticks"
 		fi
 	done
-	value=$(echo $values | awk '{ for (i = 1; i <= NF; i++) s += $i; printf "%.3f", s / NF }')
-	echo "RESULT $path $workload $mode $metric $value"
+	for value in $(echo $values | awk -v parts=$parts '{
+		for (i = 1; i <= NF; i++) sum[i % (NF / parts)] += $i
+		for (i = 1; i <= NF / parts; i++) printf "%.3f\n", sum[i % (NF / parts)] / parts
+	}'); do
+		echo "RESULT $path $workload $mode ${metrics%%,*} $value"
+		metrics=${metrics#*,}
+	done
 }

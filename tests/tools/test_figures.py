@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from mmb import meter, profile, tree
+from mmb import meter, profile, rows, tree
 from mmb.common import Error
 
 SELFTEST = ["SELFTEST known_whole 1000000", "SELFTEST known_metered_raw 1070000",
@@ -88,8 +88,11 @@ SYMBOLS = ["ffffffff81000000 T _text", "ffffffff81000000 T _stext", "ffffffff810
            "                 U undefined", "ffffffffa0000000 t run_set\t[mm_batch_bench]"]
 
 
-class FakeImage(profile.Symbols):
-    start, end = 0xffffffff81000000, 0xffffffff81001000
+class FakeImage(profile.Image):
+    start, end, where = 0xffffffff81000000, 0xffffffff81001000, {profile.METER: 0xffffffff81000200}
+
+    def __init__(self, symbols):
+        profile.Symbols.__init__(self, symbols)
 
 
 class Profile(unittest.TestCase):
@@ -121,6 +124,24 @@ class Profile(unittest.TestCase):
     def test_difference_of_two_boots(self):
         few, many = (100, {"two": 5000, "three": 777}), (300, {"two": 15000, "three": 777, "one": 20})
         self.assertEqual(profile.per_unit(few, many), {"two": 50, "three": 0, "one": 0.1})
+
+    def test_who_times_a_row(self):
+        bench, reclaim = (next(r for r in rows.ROWS if r.boot == boot) for boot in ("bench", "reclaim"))
+        self.assertEqual(self.image().readers(reclaim), [(0xffffffff81000200, 0xffffffff81000300)])
+        below, above = self.image().readers(bench)
+        self.assertEqual((below[1], above[0]), (0xffffffff81000000, 0xffffffff81001000))
+
+    def test_what_the_meter_spent_on_runs(self):
+        lines, found = ["UNITS 100 30", "words", "UNITS 20 6"], {profile.METERED: 100, "two": 5}
+        self.assertEqual(profile.without_meter(lines, found), (120, {profile.METERED: 64, "two": 5}))
+        self.assertEqual(profile.without_meter(["UNITS 7", "UNITS 8"], {"two": 5}), (15, {"two": 5}))
+
+    def test_a_second_boot_is_longer(self):
+        for row in rows.ROWS:
+            few, many = (profile.job(row, "c", longer) for longer in (1, profile.MORE))
+            self.assertNotEqual(few, many, row.workload)
+            if row.boot != "bench":
+                self.assertEqual(many.count("UNITS"), profile.MORE * few.count("UNITS"))
 
     def test_table(self):
         by_mode = {"c": {"two": 60, "one": 40, "three": 0.5}, "rust": {"two": 30, "three": 0.2}}

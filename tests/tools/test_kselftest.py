@@ -15,7 +15,6 @@ from built import built
 from mmb import expected, kselftest, ktap, rootfs, tree, upstream
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
-from mmb.kbuild import Build
 
 PARSER = "tools/testing/kunit/kunit.py"
 OK3 = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "ok"): 1}
@@ -176,6 +175,18 @@ class Boots(unittest.TestCase):
         self.assertEqual(off["last"].cases, {("a", "ok"): 1})
         self.assertEqual(expected.differences(tests[1], off["off-only"], rust["off-only"]), ["differs from off: 'a'"])
 
+    def test_a_program_of_ours_that_does_not_compile(self):
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sources, \
+                mock.patch.object(kselftest, "SELFTESTS", pathlib.Path(sources)):
+            for text, error in (("int main(void) { return 0; }", None), ("int main(void) { return no; }", "‘no’ undeclared"),
+                                ("int main(void) { int unused; }", "unused variable")):
+                (pathlib.Path(sources) / "one.c").write_text(text)
+                if not error:
+                    kselftest.Guest(self.build, [], [], pathlib.Path(folder))
+                    continue
+                with self.assertRaisesRegex(Error, f"building one.c failed .*{error}.* see .*one.log"):
+                    kselftest.Guest(self.build, [], [], pathlib.Path(folder))
+
     def test_job_that_fails(self):
         with tempfile.TemporaryDirectory() as folder:
             for job, why in (("false", "mm_batch: job failed: exit code 1"), ("exit 3", "job failed: init ended")):
@@ -195,19 +206,15 @@ class Boots(unittest.TestCase):
         if not child:
             os.execvp(sys.executable, [sys.executable, "-m", "mmb", "shell"])
         # Each waits for what only the command prints: the terminal's echo of it may come before bash reads it.
-        text = b""
         for send, wait in ((b"", b":~# "), (b"swapon --show; echo end$((1))\n", b"end1"), (b"", b":~# "),
                            (b"echo begin$((2)); sleep 600\n", b"begin2"), (b"\x03", b":~# "),
                            (b"echo end$((2))\n", b"end2"), (b"exit\n", b"job done")):
             os.write(terminal, send)
-            text = self.read(terminal, wait, text)
-            self.assertIn(wait, text)
-            # What came with it is for the next.
-            text = text.partition(wait)[2]
+            self.assertIn(wait, self.read(terminal, wait))
         self.assertEqual(os.waitpid(child, 0)[1], 0)
 
-    def read(self, terminal, until, text, seconds=120):
-        end = time.monotonic() + seconds
+    def read(self, terminal, until, seconds=120):
+        text, end = b"", time.monotonic() + seconds
         while until not in text and time.monotonic() < end:
             if select.select([terminal], [], [], 1)[0]:
                 text += os.read(terminal, 65536)
@@ -224,8 +231,7 @@ class Upstream(unittest.TestCase):
             self.assertEqual(upstream.failed(log), ["mm/droppable"])
 
     def test_a_program_that_is_not_built(self):
-        base, tree_ = tree.stage()
-        build = Build(base, tree_, os.environ.get("ARCH", "x86_64"))
+        build = built()
         with self.assertRaisesRegex(Error, "were not built: mm/none"):
             upstream.programs(build, rootfs.tree(build.arch), ["mm/none", "mm/cow"])
 

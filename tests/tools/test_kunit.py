@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -104,7 +105,8 @@ class Full(unittest.TestCase):
         step = full.Step("s", command, ("input",), 1)
         with mock.patch.object(full, "TOP", folder), mock.patch.object(full, "REPORT", folder / "full.json"), \
                 mock.patch.object(full, "CACHE", folder), mock.patch.object(full, "STEPS", [step]), \
-                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s"}):
+                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s", "RECLAIM_MIB": "9", "SCALE": "full",
+                                             "MM_BATCH_TOOLS": "cache"}):
             before = full.state(step, full.recorded())
             code = full.full()
             return before, code, full.state(step, full.recorded())
@@ -121,12 +123,35 @@ class Full(unittest.TestCase):
             self.assertEqual(self.run_in(folder, "true")[0], "stale")
             self.assertEqual(self.run_in(folder, "false"), ("stale", FAIL, "failed"))
             self.assertEqual(self.run_in(folder, "false")[0], "failed")
-            # What chose the step is not for the step.
-            for name in "STEP", "MAKEFLAGS":
+            # What chose the step, or would change it, is not for the step.
+            for name in "STEP", "MAKEFLAGS", "RECLAIM_MIB", "SCALE":
                 self.assertEqual(self.run_in(folder, f"printenv {name}")[1], FAIL)
+            self.assertEqual(self.run_in(folder, "printenv MM_BATCH_TOOLS")[1], PASS)
             (folder / "full.json").write_text("{")
             with self.assertRaisesRegex(Error, "not readable"):
                 self.run_in(folder)
+
+    def test_what_may_be_given(self):
+        makefile = "ARCH ?= x\nexport ARCH ROW MM_BATCH_CACHE\nv:\n\t@$(mmb) v $(REPLAY)\n"
+        self.assertEqual(full.given(makefile), {"ARCH", "ROW", "REPLAY"})
+        # What the help text says that there is.
+        said = subprocess.run(["make", "-C", full.TOP, "help"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(set(re.findall(r"\b(?!CONFIG_)([A-Z_]+)=", said)) - full.VARIABLES, {"MM_BATCH_CACHE", "MM_BATCH_TOOLS"})
+
+    def test_a_step_depends_on_what_its_modules_import(self):
+        evaluate = next(s for s in full.STEPS if s.name == "evaluate")
+        for name in ("rows", "rootfs", "upstream", "common"):
+            self.assertIn(f"tests/tools/mmb/{name}.py", full.files(evaluate))
+        self.assertNotIn("tests/tools/mmb/kselftest.py", full.files(evaluate))
+
+    def test_a_verb_depends_on_its_module(self):
+        """What __main__ has of a verb is of a module that the verb's steps depend on."""
+        verbs = {"same-source": "same", "patches-check": "check"}
+        for step in full.STEPS:
+            name = step.command.split()[1]
+            module = f"tests/tools/mmb/{verbs.get(name, name)}.py"
+            if (full.TOP / module).exists():
+                self.assertIn(module, full.files(step), step.name)
 
     def test_no_step_depends_on_what_it_writes(self):
         check = next(s for s in full.STEPS if s.name == "patches-check")

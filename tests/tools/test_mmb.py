@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from built import built
-from mmb import guest, hooks, report, rows, tree
+from mmb import guest, hooks, tree
 from mmb.boot import boot
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, need_space
 
@@ -83,9 +83,12 @@ class BadInput(unittest.TestCase):
             self.fake_tree(folder, (7, 2, 9))
             self.assertIn("does not apply", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
 
-    def test_no_such_row(self):
+    def test_no_such_row_and_no_size(self):
         with tempfile.TemporaryDirectory() as cache:
             self.assertIn("matches no row", self.mmb("evaluate", ROW="order99", MM_BATCH_CACHE=cache))
+            for size in "10G", "4":
+                self.assertIn(f"RECLAIM_MIB={size} is no size",
+                              self.mmb("evaluate", RECLAIM_MIB=size, MM_BATCH_CACHE=cache))
 
     def test_two_at_once(self):
         with tempfile.TemporaryDirectory() as cache:
@@ -164,22 +167,6 @@ class Hooks(unittest.TestCase):
     def test_no_row_of_the_list_is_stale(self):
         called = hooks.calls(tree.Base().tree / "mm/page_alloc.c")
         self.assertEqual(set(hooks.listed()) - called, set())
-
-
-class Report(unittest.TestCase):
-    ROW = rows.Row("contig_free", "w", "m", "", 1, limit=0.75)
-
-    def problems(self, **by_mode):
-        return list(report.Line(self.ROW, by_mode).problems(icount=True))
-
-    def test_limit_and_noise(self):
-        self.assertEqual(self.problems(c=[100, 100.1], rust=[75.0]), [])
-        self.assertEqual(len(self.problems(c=[100, 100], rust=[75.2])), 1)
-        self.assertEqual(len(self.problems(c=[100, 101], rust=[50.0])), 1)
-
-    def test_collect(self):
-        lines = ["RESULT contig_free order9 c insn_per_page 68.500", "noise", "RESULT contig_free order9 c insn_per_page 68.7"]
-        self.assertEqual(report.collect(lines), {("contig_free", "order9", "insn_per_page"): {"c": [68.5, 68.7]}})
 
 
 if __name__ == "__main__":

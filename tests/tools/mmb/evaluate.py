@@ -9,8 +9,6 @@ from .boot import boot
 from .common import FAIL, PASS, TOP, Error, say, write_atomically
 from .kbuild import WORKLOADS, staged_build
 
-SECONDS_PER_RUN = {"short": 0.8, "full": 4}
-
 
 def chosen_rows():
     """All rows, or those that ROW= matches."""
@@ -24,35 +22,50 @@ def chosen_rows():
 class Boots:
     """Boots with a job of rows, and collects what they print."""
 
-    def __init__(self, build, modules, folder, steps):
-        self.build, self.modules, self.folder, self.steps = build, modules, folder, steps
+    def __init__(self, build, modules, programs, folder, steps):
+        self.build, self.modules, self.programs, self.folder, self.steps = build, modules, programs, folder, steps
 
     def run(self, selected, scale, runs, longer):
         """All of a row's runs are of one boot; returns the rows' lines."""
+        kinds = {kind: [row for row in selected if row.boot == kind] for kind in dict.fromkeys(r.boot for r in selected)}
+        lines, total = [], len(selected) * len(rows.modes(runs))
+        for kind, some in kinds.items():
+            lines += self.boot(kind, some, scale, runs, longer, len(lines) * len(rows.modes(runs)), total)
+        return lines
+
+    def boot(self, kind, selected, scale, runs, longer, before, total):
+        """Rows of one kind of boot. So many runs were before, of so many in all."""
         per_row = len(rows.modes(runs))
-        total = len(selected) * per_row
-        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer), self.modules,
+        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer), self.modules, self.programs,
                                arch=self.build.arch)
-        console = self.folder / "console.log"
+        console = self.folder / f"{kind}.console"
+        metrics = {row.workload: row.metric for row in selected}
         seen = 0
 
         def count(line):
             nonlocal seen
-            if report.RESULT.search(line):
+            found = report.RESULT.search(line)
+            if found and metrics.get(found.group(2)) == found.group(4):
                 seen += 1
                 if seen % per_row == 0:
-                    self.steps.progress(seen / total, f"{seen} of {total} runs, {line.split()[2]} done")
+                    done = before + seen
+                    self.steps.progress(done / total, f"{done} of {total} runs, {line.split()[2]} done")
 
-        limit = int(120 + 10 * total * SECONDS_PER_RUN[scale] * longer)
-        ended = boot(self.build, "quiet loglevel=3 cma=160M", initrd=archive, timeout=limit, log=console,
-                     finished=f"^{guest.DONE}|^{guest.FAILED}", on_line=count)
+        limit = int(120 + 10 * per_row * sum(row.seconds(scale) for row in selected) * longer)
+        ended = boot(self.build, initrd=archive, timeout=limit, log=console, on_line=count,
+                     finished=f"^{guest.DONE}|^{guest.FAILED}", **rows.BOOTS[kind].guest())
         failed = guest.failure(ended)
         if ended.code != PASS or failed:
             raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
-        lines = report.lines_of(selected, report.collect(ended.lines))
-        if len(lines) != len(selected) or seen != total:
-            raise Error(f"{seen} of {total} results", f"the console is in {console}")
+        lines, missing = report.lines_of(selected, report.collect(ended.lines))
+        if missing or seen != len(selected) * per_row:
+            raise Error(", ".join(missing) or f"{seen} of {len(selected) * per_row} results", f"the console is in {console}")
         return lines
+
+
+def guest_files(build, steps):
+    """The modules and programs that rows run. Their step is WORKLOADS."""
+    return build.workloads(steps), [build.program(TOP / "tests/kernel/workloads/reclaim.c")]
 
 
 def evaluate(arch, scale):
@@ -62,12 +75,13 @@ def evaluate(arch, scale):
     kvm = os.environ.get("ACCEL") == "kvm"
     runs = 10 if kvm else 3
     total = len(selected) * len(rows.modes(runs))
-    run_step = f"{arch} {scale} {total} runs"
-    build, steps = staged_build(arch, "evaluate", WORKLOADS | {run_step: 15 + total * SECONDS_PER_RUN[scale]})
-    modules = build.workloads(steps)
+    seconds = 15 + len(rows.modes(runs)) * sum(row.seconds(scale) for row in selected)
+    run_step = f"{arch} {scale} {total} runs" + (f" of {rows.mib()} MiB" if rows.mib() != rows.MIB else "")
+    build, steps = staged_build(arch, "evaluate", WORKLOADS | {run_step: seconds})
+    modules, programs = guest_files(build, steps)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
     folder = build.base.work / f"{build.out.name}-evaluate"
-    boots = Boots(build, modules, folder, steps)
+    boots = Boots(build, modules, programs, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
     # What is too noisy is run again, with longer loops and in a boot of its own.
     for longer in () if kvm else (4, 16):
@@ -79,9 +93,10 @@ def evaluate(arch, scale):
 
     lines = [found[row] for row in selected]
     clock = "wall" if kvm else "icount"
-    data = report.results(build, measured, lines, scale, clock, 1)
+    data = report.results(build, measured, lines, scale, clock)
     # Only the whole table of the one configuration is worth keeping.
-    tracked = scale == "full" and len(selected) == len(rows.ROWS) and not kvm and not os.environ.get("EXTRA_CONFIG")
+    tracked = scale == "full" and len(selected) == len(rows.ROWS) and not kvm and not any(
+        os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB"))
     where = TOP / "report" / arch if tracked else folder
     write_atomically(where / "results.json", report.to_json(data))
     write_atomically(where / "report.md", report.markdown(build, lines, data, clock))

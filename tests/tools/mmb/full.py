@@ -5,6 +5,7 @@ report/full.json, which is tracked, says what passed on which inputs. A step who
 stale; a step that passed on the present ones is not run again.
 """
 
+import ast
 import hashlib
 import json
 import os
@@ -17,21 +18,37 @@ from .common import CACHE, FAIL, PASS, TOP, Error, die_with_parent, minutes, say
 
 REPORT = TOP / "report/full.json"
 
+
 def tools(*names):
     """The tools that every step needs, and those of this one."""
     return tuple(f"tests/tools/{n}" for n in ("bring", "lib.sh", "packages.sh", "with", *names))
 
 
+def imported(name):
+    """The modules of ours that a module imports."""
+    for node in ast.walk(ast.parse((TOP / f"tests/tools/mmb/{name}.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield from [node.module] if node.module else [n.name for n in node.names]
+
+
 def mmb(*names):
-    """What builds and boots a kernel, and the modules of this step."""
-    return tools(*(f"mmb/{n}.py" for n in ("common", "tree", "hooks", "kbuild", "boot", "guest", *names)))
+    """What builds and boots a kernel, the modules of this step, and all that these import."""
+    found, new = set(), {"kbuild", "boot", "guest", *names}
+    while new:
+        found |= new
+        new = {other for name in new for other in imported(name)} - found
+    return tools(*(f"mmb/{name}.py" for name in sorted(found)))
 
 
 USER = ("rust/", "shim/", "tests/model/", "tests/loom/", "tests/compile_fail/", "tests/lib.rs", "tests/Cargo.toml",
         "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
-KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", *mmb())
-ROWS = ("tests/kernel/bench/", "tests/kernel/lib.sh")
-SELFTESTS = ("tests/kernel/selftests/", "tests/kernel/guest/", *mmb("kselftest", "expected", "rootfs", "upstream", "ktap"))
+KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", "tests/kernel/free_pages_prepare.hooks",
+          *mmb())
+MODULES = ("tests/kernel/bench/", "tests/kernel/lib.sh")
+ROWS = (*MODULES, "tests/kernel/workloads/", *mmb("evaluate"))
+KUNIT = (*KERNEL, *MODULES, "tests/kernel/selftests/", *mmb("kunit"))
+SELFTESTS = (*KERNEL, "tests/kernel/bench/", "tests/kernel/selftests/", "tests/kernel/guest/", *mmb("kselftest"))
+PROFILE = (*KERNEL, *ROWS, "tests/tools/profile/", *mmb("profile"))
 
 
 @dataclass(frozen=True)
@@ -48,28 +65,32 @@ STEPS = [
     Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120),
     Step("test", "make test", USER, 60),
     Step("loom", "make loom", USER, 30),
-    Step("mutants", "make mutants", (*USER, *KERNEL, "tests/mutants/", *mmb("mutants", "kunit")), 1200),
-    Step("kunit", "make kunit", (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 300),
-    Step("kunit-debug", "make kunit DEBUG=1",
-         (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 900),
-    Step("kunit-arm64", "make kunit ARCH=arm64",
-         (*KERNEL, *ROWS, "tests/kernel/selftests/", *mmb("kunit", "ktap")), 600),
+    Step("mutants", "make mutants", (*USER, *KERNEL, "tests/mutants/", *mmb("mutants")), 1200),
+    Step("kunit", "make kunit", KUNIT, 300),
+    Step("kunit-debug", "make kunit DEBUG=1", KUNIT, 900),
+    Step("kunit-arm64", "make kunit ARCH=arm64", KUNIT, 600),
     Step("same-source", "make same-source", ("rust/", *mmb("same"), *tools("same-source")), 60),
-    Step("runner", "make runner", ("tests/tools/", "tests/kernel/lib.sh"), 120),
-    Step("meter", "make meter", (*KERNEL, "tests/kernel/workloads/", *mmb("meter")), 300),
-    Step("profile", "make profile ROW=order9", (*KERNEL, *ROWS, "tests/tools/profile/", *mmb("profile", "rows")), 120),
-    Step("kselftest", "make kselftest", (*KERNEL, *SELFTESTS), 2400),
-    Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", (*KERNEL, *SELFTESTS), 900),
-    Step("patches-check", "make patches-check FULL=1",
-         (*KERNEL, *mmb("series", "check", "states", "variants", "applies", "ktap")), 5400),
-    Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS, *mmb("evaluate", "rows", "report")), 2400),
+    Step("runner", "make runner", ("tests/tools/", "tests/kernel/lib.sh", "tests/kernel/workloads/", "tests/kernel/guest/",
+                                   "tests/kernel/selftests/", "Makefile"), 120),
+    Step("meter", "make meter", (*KERNEL, "tests/kernel/lib.sh", "tests/kernel/workloads/", *mmb("meter")), 300),
+    Step("profile", "make profile ROW=order9", PROFILE, 120),
+    Step("profile-reclaim", "make profile ROW=ext4-64k", PROFILE, 120),
+    Step("kselftest", "make kselftest", SELFTESTS, 2400),
+    Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", SELFTESTS, 900),
+    Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("check")), 5400),
+    Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS), 2400),
     Step("prove-fresh", "make prove-fresh", ("rust/", "patches/", "shim/", "tests/", "Makefile"), 2700),
 ]
 
 
+def given(makefile):
+    """What a user may give make: what it exports, and what it uses itself. Not where things are."""
+    names = re.findall(r"\$\(([A-Z_]+)\)", makefile) + re.search(r"^export (.*)$", makefile, re.M).group(1).split()
+    return {name for name in names if not name.startswith("MM_BATCH_")}
+
+
 # What would make another command of a step's: a stamp is for the command as it stands here.
-VARIABLES = ("MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "ARCH", "DEBUG", "METER", "QUICK", "FULL", "STEP", "T", "MODE", "SOB",
-             "KDIR", "KSRC", "ROW", "REPLAY", "SCALE", "EXTRA_CONFIG")
+VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"} | given((TOP / "Makefile").read_text())
 
 
 def environment():

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where a row's instructions go: guest instructions per kernel function, counted by a QEMU plugin.
 
-The kernel is the one that `make evaluate` measures. The plugin counts while the row's module times, that is
-between one clock read of a module and its next (tests/tools/profile/profile.c). Two boots differ in the loops
-alone; the difference of their counts, divided by the difference of their pages or loops, is the row and nothing
-else. That its sum is the row's figure is checked.
+The kernel is the one that `make evaluate` measures. The plugin counts while the row is timed, that is between
+one clock read of who times it and its next (tests/tools/profile/profile.c): a module, or for reclaim the meter,
+around try_to_unmap(). Two boots differ in the loops alone, or in how often the workload runs; the difference of
+their counts, divided by the difference of their pages or loops, is the row and nothing else. That its sum is
+the row's figure is checked.
 
 Functions are those of the symbol table: what the compiler inlined counts for the function that it is in.
 """
@@ -14,19 +15,20 @@ import os
 import re
 import subprocess
 
-from . import guest, rows
+from . import guest, report, rows
 from .boot import MACHINES, boot
 from .common import FAIL, PASS, TOOLS, Error, run, say
-from .evaluate import Boots, chosen_rows
+from .evaluate import Boots, chosen_rows, guest_files
 from .kbuild import WORKLOADS, staged_build
 from .report import text_table
 
-PARTS = 4  # of a run, as lib.sh has it
-MORE = 3  # times the loops in the second boot
+MORE = 3  # times as long is the second boot
 TOLERANCE = 0.02
 CUT = 0.01
 KERNEL = 1 << 63
 CLOCK = "ktime_get"
+METER = "mm_batch_meter_unmap"
+METERED = "try_to_unmap_one"  # what counts its runs for the meter
 MODES = ["off", "c", "rust"]
 
 
@@ -62,8 +64,15 @@ class Image(Symbols):
         nm = subprocess.run(["llvm-nm", "--demangle", vmlinux], capture_output=True, text=True, check=True).stdout
         symbols = parsed(nm.splitlines())
         super().__init__(symbols)
-        where = {name: address for address, _, name in symbols}
-        self.start, self.end, self.clock = where["_text"], where["_end"], where[CLOCK]
+        self.where = {name: address for address, _, name in symbols}
+        self.start, self.end, self.clock = (self.where[name] for name in ("_text", "_end", CLOCK))
+
+    def readers(self, row):
+        """Where what times the row is: in the meter, or in the modules, which is all outside of the image."""
+        if row.boot == "bench":
+            return [(KERNEL, self.start), (self.end, (1 << 64) - 1)]
+        start = self.where[METER]
+        return [(start, self.addresses[bisect.bisect_right(self.addresses, start)])]
 
 
 def functions(dump, image, modules):
@@ -133,45 +142,54 @@ def build_plugin(build):
     return out
 
 
-def job(row, mode, loops):
-    """The row's command, PARTS times, each with its units."""
-    if row.metric == "insn_per_page":
+def job(row, mode, longer):
+    """The row's command, in as many parts as a run has, each with its units, and what the meter takes of it."""
+    loops = row.loops_for("short", longer)
+    if row.boot != "bench":
+        units = """$(awk '{ is[$1] = $2 } END { print is["pages"], int(is["runs"] * is["cost_run"]) }' $meter/stats)"""
+    elif row.metric == "insn_per_page":
         units = "$(cut -d' ' -f2 /sys/module/mm_batch_bench/parameters/run)"
     else:
         # A module that refuses to stay is loaded by both of the two system calls for that, one after the other.
         units = f"$(($(dmesg | grep -c 'Summary: ') * {loops}))"
-    part = f"settle\n{row.command.format(loops=loops)}\necho UNITS {units}\n"
-    return f"""insmod /modules/mm_batch_bench.ko || fail 'the bench module does not load'
+    part = f"settle\n{row.command_for('short', longer)}\necho UNITS {units}\n"
+    return f"""{rows.BOOTS[row.boot].commands()}
 sed -n 's/\\[mm_batch_bench\\]/&/p' /proc/kallsyms | sed 's/^/SYMBOL /'
 set_mode {row.path} {mode}
-{part * PARTS}"""
+{part * row.parts_for("short", longer)}"""
 
 
 class Profiles:
     """Boots under the plugin."""
 
-    def __init__(self, build, modules, plugin):
-        self.build, self.modules, self.plugin = build, modules, plugin
+    def __init__(self, build, modules, programs, plugin):
+        self.build, self.modules, self.programs, self.plugin = build, modules, programs, plugin
         self.image = Image(build.out / "vmlinux")
 
-    def measure(self, row, mode, loops):
+    def measure(self, row, mode, longer):
         """(units, {function: instructions}) of one boot."""
         folder = self.plugin.parent
         dump, console = folder / "blocks", folder / f"console-{mode}.log"
         dump.unlink(missing_ok=True)
-        # The readers are the modules: all kernel code outside of the image.
-        option = (f"{self.plugin},clock={self.image.clock:x},out={dump},readers={KERNEL:x}-{self.image.start:x},"
-                  f"readers={self.image.end:x}-{(1 << 64) - 1:x}")
-        archive = guest.initrd(folder, job(row, mode, loops), self.modules, arch=self.build.arch)
-        ended = boot(self.build, "quiet loglevel=3 cma=160M", initrd=archive, timeout=900, log=console,
-                     more=["-plugin", option])
+        readers = ",".join(f"readers={start:x}-{end:x}" for start, end in self.image.readers(row))
+        option = f"{self.plugin},clock={self.image.clock:x},out={dump},{readers}"
+        archive = guest.initrd(folder, job(row, mode, longer), self.modules, self.programs, self.build.arch)
+        ended = boot(self.build, initrd=archive, timeout=900, log=console, more=["-plugin", option],
+                     **rows.BOOTS[row.boot].guest())
         # QEMU must exit by itself to write the counts, so the guest's end is its power off.
         failed = guest.failure(ended)
         if ended.code != PASS or failed or guest.DONE not in ended.lines:
             raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
-        units = sum(int(line.split()[1]) for line in ended.lines if line.startswith("UNITS "))
         symbols = Symbols(parsed(line[len("SYMBOL "):] for line in ended.lines if line.startswith("SYMBOL ")))
-        return units, functions(dump.read_text().splitlines() if dump.exists() else [], self.image, symbols)
+        found = functions(dump.read_text().splitlines() if dump.exists() else [], self.image, symbols)
+        return without_meter(ended.lines, found)
+
+
+def without_meter(lines, found):
+    """(units, {function: instructions}), by the job's lines, without what the meter spent on counting runs."""
+    counts = [[int(word) for word in line.split()[1:]] for line in lines if line.startswith("UNITS ")]
+    own = sum(sum(more) for _, *more in counts)
+    return sum(units for units, *_ in counts), found | ({METERED: found[METERED] - own} if own else {})
 
 
 def chosen():
@@ -190,24 +208,24 @@ def chosen():
 
 def profile(arch):
     row, modes = chosen()
-    figure_step, boots_step = f"{arch} figure", f"{arch} profile {len(modes)}"
+    figure_step, boots_step = f"{arch} {row.workload} figure", f"{arch} {row.workload} profile {len(modes)}"
     more = {"plugin": 2, figure_step: 15, boots_step: 25 * len(modes)}
     build, steps = staged_build(arch, "profile", WORKLOADS | more)
-    modules = build.workloads(steps)
+    modules, programs = guest_files(build, steps)
     steps.start("plugin", "building the plugin")
-    profiles = Profiles(build, modules, build_plugin(build))
+    profiles = Profiles(build, modules, programs, build_plugin(build))
     steps.start(figure_step, f"{row.workload} as make evaluate runs it")
-    line = Boots(build, modules, profiles.plugin.parent / "figure", steps).run([row], "short", 3, 1)[0]
+    line = Boots(build, modules, programs, profiles.plugin.parent / "figure", steps).run([row], "short", 3, 1)[0]
     steps.start(boots_step, f"booting {2 * len(modes)} times, counting")
     by_mode = {}
     for mode in modes:
-        few = profiles.measure(row, mode, row.loops)
-        many = profiles.measure(row, mode, row.loops * MORE)
+        few = profiles.measure(row, mode, 1)
+        many = profiles.measure(row, mode, MORE)
         by_mode[mode] = per_unit(few, many)
         steps.progress(len(by_mode) / len(modes), f"{mode} done")
     steps.done()
 
-    unit = row.metric.removeprefix("insn_per_")
+    unit = report.UNITS[row.metric]
     print(f"{row.workload}, guest instructions; what is inlined counts for the function that it is in\n")
     print(text_table(table(by_mode, line.median, unit)))
     bad = list(problems(by_mode, line.median, line.noise))

@@ -8,8 +8,10 @@ import subprocess
 
 from .boot import MACHINES
 from .common import TOP
-from .rows import NOISE_LIMIT
+from .rows import BOOTS, NOISE_LIMIT, ROUND
 
+# Of what a row's figure is a quotient.
+UNITS = {"insn_per_page": "page", "insn_per_loop": "loop of test_vmalloc", "insn_per_page_ttu": "page in try_to_unmap()"}
 RESULT = re.compile(r"RESULT (\S+) (\S+) (\S+) (\S+) ([\d.]+)$")
 
 
@@ -32,9 +34,10 @@ def spread(values):
 class Line:
     """One row of the table."""
 
-    def __init__(self, row, by_mode):
+    def __init__(self, row, by_mode, more=None):
         self.row = row
         self.by_mode = by_mode
+        self.more = more or {}  # metric -> the same
         self.median = {mode: statistics.median(v) for mode, v in by_mode.items()}
         self.noise = spread(by_mode["c"] if "c" in by_mode else by_mode["off"])
 
@@ -49,10 +52,21 @@ class Line:
         ratio = self.ratio("rust", "c")
         if icount and self.row.limit and ratio and ratio > self.row.limit + self.noise:
             yield f"{self.row.workload}: Rust/C {ratio:.3f} is above {self.row.limit:.2f} + {self.noise:.2%} noise"
+        gain = self.ratio("off", "rust")
+        if icount and self.row.gain and gain and gain < self.row.gain:
+            yield f"{self.row.workload}: off/Rust {gain:.2f} is below {self.row.gain:.0f}"
 
 
 def lines_of(rows, values):
-    return [Line(r, values[(r.path, r.workload, r.metric)]) for r in rows if (r.path, r.workload, r.metric) in values]
+    """The rows' lines. A row without each of its metrics in each mode has none: (lines, what is missing)."""
+    lines, missing = [], []
+    for row in rows:
+        found = {metric: values.get((row.path, row.workload, metric), {}) for metric in (row.metric, *row.more)}
+        gone = [metric for metric, by_mode in found.items() if set(by_mode) != set(ROUND)]
+        missing += [f"{row.workload} has no {metric}" for metric in gone]
+        if not gone:
+            lines.append(Line(row, found.pop(row.metric), found))
+    return lines, missing
 
 
 HEAD = ["row", "off", "C", "Rust", "Rust/C", "limit", "aim", "off/Rust", "noise", "min..max of Rust", "published"]
@@ -100,20 +114,18 @@ def commit():
     return (git("rev-parse", "HEAD") or "unknown") + ("-dirty" if changed else "")
 
 
-def results(build, measured, lines, scale, clock, cpus):
+def results(build, measured, lines, scale, clock):
     """The content of results.json; `measured` is the commit."""
     qemu = subprocess.run([MACHINES[build.arch][0], "--version"], capture_output=True, text=True).stdout
     rows = []
     for line in lines:
-        for mode in ("off", "c", "rust"):
-            values = line.by_mode.get(mode)
-            if values:
-                rows.append({
-                    "path": line.row.path, "workload": line.row.workload, "mode": mode, "metric": line.row.metric,
-                    "clock": clock, "cpus": cpus, "scale": scale, "min": min(values),
-                    "median": statistics.median(values), "max": max(values), "runs": len(values),
-                    "published": line.row.published,
-                })
+        for metric, by_mode in ({line.row.metric: line.by_mode} | line.more).items():
+            rows += [{
+                "path": line.row.path, "workload": line.row.workload, "mode": mode, "metric": metric,
+                "clock": clock, "cpus": BOOTS[line.row.boot].cpus, "scale": scale, "min": min(values),
+                "median": statistics.median(values), "max": max(values), "runs": len(values),
+                "published": line.row.published,
+            } for mode in ("off", "c", "rust") if (values := by_mode.get(mode))]
     return {
         "schema": 1, "kernel": build.base.version, "arch": build.arch, "commit": measured,
         "toolchain": build.toolchain(), "qemu": re.search(r"\d+\.\d+\.\d+", qemu).group(0),

@@ -34,20 +34,30 @@ setsid -c bash -l <$tty >$tty 2>&1 || true
 """
 
 
+def needed(program):
+    """A program that makes disks: in PATH, or where only root has it there."""
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if not found:
+        raise Error(f"no {program}", "apt-get install e2fsprogs fakeroot, or MM_BATCH_TOOLS=cache")
+    return found
+
+
+def fakeroot():
+    """What makes files seem root's: the cache's names its own parts."""
+    root = os.environ.get("MM_BATCH_ROOT")
+    if not root:
+        return [needed("fakeroot"), "--"]
+    library = next(pathlib.Path(root).glob("usr/lib/*/libfakeroot/libfakeroot-sysv.so"))
+    return [f"{root}/usr/bin/fakeroot-sysv", "--lib", library, "--faked", f"{root}/usr/bin/faked-sysv", "--"]
+
+
 def ext4(image, mib, folder=None):
     """Makes an ext4 image, with the folder's files as root's."""
-    root = os.environ.get("MM_BATCH_ROOT")
-    fakeroot = ([f"{root}/usr/bin/fakeroot-sysv", "--lib", next(pathlib.Path(root).glob(
-        "usr/lib/*/libfakeroot/libfakeroot-sysv.so")), "--faked", f"{root}/usr/bin/faked-sysv"]
-        if root else [shutil.which("fakeroot")])
-    mke2fs = shutil.which("mke2fs", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    if not mke2fs or not fakeroot[0]:
-        raise Error("no mke2fs or no fakeroot", "apt-get install e2fsprogs fakeroot, or MM_BATCH_TOOLS=cache")
     need_space(mib, "a disk of the guest")
     image.parent.mkdir(parents=True, exist_ok=True)
     part = image.with_name(image.name + ".part")
     part.unlink(missing_ok=True)
-    run([*fakeroot, "--", mke2fs, "-q", "-F", "-t", "ext4", "-m", "0", "-E", "root_owner=0:0"]
+    run((fakeroot() if folder else []) + [needed("mke2fs"), "-q", "-F", "-t", "ext4", "-m", "0", "-E", "root_owner=0:0"]
         + (["-d", folder] if folder else []) + [part, f"{mib}M"],
         image.with_suffix(".log"), f"making {image.name}")
     part.replace(image)
@@ -67,9 +77,9 @@ def root_image(arch):
     return image
 
 
-def scratch_image():
-    image = CACHE / f"build/guest/scratch-{SCRATCH_MIB}.ext4"
-    return image if image.exists() else ext4(image, SCRATCH_MIB)
+def scratch_image(mib=SCRATCH_MIB):
+    image = CACHE / f"build/guest/scratch-{mib}.ext4"
+    return image if image.exists() else ext4(image, mib)
 
 
 def job_image(folder, job, modules=(), folders=None, files=None):

@@ -4,25 +4,58 @@
 A path adds its rows here; nothing else knows them.
 """
 
+import os
 from dataclasses import dataclass
+
+from .common import Error
+from .rootfs import SCRATCH_MIB, scratch_image
 
 # Modes of a row in the order of one boot: c first and last.
 ROUND = ["c", "off", "rust"]
+
+
+# What reclaim's rows map; 80 % of it are reclaimed (lib.sh). The seed's workload is RECLAIM_MIB=10240.
+MIB = 32
+
+
+def mib():
+    given = os.environ.get("RECLAIM_MIB") or str(MIB)
+    if not given.isdecimal() or int(given) < 8:
+        raise Error(f"RECLAIM_MIB={given} is no size", "give MiB, 8 or more, as in RECLAIM_MIB=10240")
+    return int(given)
+
+
+def times(scale, longer):
+    return (5 if scale == "full" else 1) * longer
 
 
 @dataclass(frozen=True)
 class Row:
     path: str
     workload: str
-    metric: str
-    command: str  # in the guest; {loops} is replaced
+    metric: str  # what the table shows
+    command: str  # in the guest; {loops} or {mib} is replaced
     loops: int  # of one part of a short run
     limit: float | None = None  # Rust/C at most, plus the row's noise
     aim: float | None = None
+    gain: float | None = None  # off/Rust at least
     published: str | None = None
+    more: tuple = ()  # metrics that are written down with it
+    boot: str = "bench"  # which of BOOTS it runs in
+
+    def command_for(self, scale, longer=1):
+        return self.command.format(loops=self.loops_for(scale, longer), mib=mib())
 
     def loops_for(self, scale, longer=1):
-        return self.loops * (5 if scale == "full" else 1) * longer
+        return self.loops * (times(scale, longer) if self.boot == "bench" else 1)
+
+    def parts_for(self, scale, longer=1):
+        """Parts of a run: reclaim has no loops, so that only more parts make it longer."""
+        return 4 if self.boot == "bench" else 2 * times(scale, longer)
+
+    def seconds(self, scale):
+        """Of a run, about."""
+        return (4 if scale == "full" else 0.8) * (1 if self.boot == "bench" else max(1, mib() / MIB))
 
 
 def contig(workload, loops, **kw):
@@ -44,6 +77,12 @@ def vmalloc(pages, huge):
                max(40000 // pages, 500), limit=1.02, published=published and published + " %")
 
 
+def reclaim(workload, kind, kib, cpus=1, **kw):
+    return Row("file_unmap", workload, "insn_per_page_ttu",
+               f"reclaim {kind} {kib} {{mib}}" + (" 2cpu" if cpus == 2 else ""), 1,
+               more=("insn_total",), boot="reclaim" if cpus == 1 else "reclaim-2cpu", **{"limit": 1.02} | kw)
+
+
 ROWS = [
     contig("order0", 8000, limit=1.00),
     contig("order3", 2000, limit=1.02),
@@ -52,6 +91,15 @@ ROWS = [
     contig("range3077", 4, limit=1.02),
     *(vmalloc(pages, huge) for huge in (0, 1) for pages in (1, 4, 16, 64, 256, 512)),
     contig("cma16384", 2, limit=1.02, published="1406 -> 402 us"),
+    reclaim("ext4-4k", "file", 4),
+    reclaim("ext4-16k", "file", 16),
+    reclaim("ext4-64k", "file", 64, gain=4, published="1.018 -> 0.249 s"),
+    reclaim("ext4-64k-mixed", "file-mixed", 64),
+    reclaim("ext4-2m-pte", "file-pte", 2048),
+    reclaim("shmem-64k", "shmem", 64),
+    reclaim("lazyfree-64k", "lazyfree", 64),
+    reclaim("lazyfree-2m-pte", "lazyfree-pte", 2048),
+    reclaim("ext4-64k-2cpu", "file", 64, cpus=2),
 ]
 
 NOISE_LIMIT = 0.005
@@ -62,10 +110,44 @@ def modes(runs):
     return ROUND * runs + ["c"]
 
 
+# What a boot begins with.
+BENCH = "insmod /modules/mm_batch_bench.ko || fail 'the bench module does not load'\n"
+RECLAIM = """
+meter=/sys/kernel/debug/mm_batch_meter
+mkdir /scratch && mount -t ext4 /dev/vda /scratch || fail 'no scratch disk'
+mount -t cgroup2 cgroup /sys/fs/cgroup || fail 'no cgroup2'
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir /sys/fs/cgroup/row || fail 'no memory controller'
+echo {swap}M >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
+echo 1 >$meter/enable || fail 'no meter'
+settle() {{ echo 3 >/proc/sys/vm/drop_caches; }}
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of boot: what its job begins with, and what its guest has. What is mapped must fit."""
+
+    begin: str
+    cpus: int
+    scratch: bool  # a disk
+
+    def guest(self):
+        """For boot()."""
+        sizes = {"memory": max(2048, 1024 + mib() * 5 // 4),
+                 "drives": [scratch_image(max(SCRATCH_MIB, mib() * 5 // 4))]} if self.scratch else {}
+        return {"arguments": "quiet loglevel=3 cma=160M", "cpus": self.cpus} | sizes
+
+    def commands(self):
+        return self.begin.format(swap=max(512, mib()))
+
+
+BOOTS = {"bench": Kind(BENCH, 1, False), "reclaim": Kind(RECLAIM, 1, True), "reclaim-2cpu": Kind(RECLAIM, 2, True)}
+
+
 def job(rows, scale, runs, longer):
-    """The guest's shell script; `longer` multiplies the loops."""
-    lines = ["insmod /modules/mm_batch_bench.ko || fail 'the bench module does not load'"]
+    """The guest's shell script, for rows of one boot; `longer` multiplies the loops, or the parts."""
+    lines = [BOOTS[rows[0].boot].commands(), f"parts={rows[0].parts_for(scale, longer)}"]
     for r in rows:
-        command = r.command.format(loops=r.loops_for(scale, longer))
-        lines += [f"row {r.path} {r.workload} {mode} {r.metric} {command}" for mode in modes(runs)]
+        metrics = ",".join((r.metric, *r.more))
+        lines += [f"row {r.path} {r.workload} {mode} {metrics} {r.command_for(scale, longer)}" for mode in modes(runs)]
     return "\n".join(lines) + "\n"

@@ -3,8 +3,8 @@
  * A QEMU plugin that counts guest instructions per translation block, while a
  * window is open. The guest needs no marker: the window opens when one of the
  * readers, that is code in the given ranges, has read the guest's clock, and
- * closes when one does so again. The clock's own instructions do not count. One
- * CPU only.
+ * closes when one does so again. The clock's own instructions do not count. Each
+ * CPU has a window of its own.
  *
  *	-plugin libprofile.so,clock=ADDR,readers=FROM-TO,out=FILE
  *
@@ -23,6 +23,7 @@
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_VERSION;
 
 #define MAX_READERS 4
+#define MAX_CPUS 16
 #define BUCKETS 65536
 
 /* Translated again, a block finds itself: code is flushed and cut at will. */
@@ -41,21 +42,22 @@ static unsigned int nr_readers;
 static unsigned long long clock_pc;
 static char *out;
 
-static bool window, reading, after_reader;
+static struct { bool window, reading, after_reader; } cpus[MAX_CPUS];
 
 static void executed(unsigned int cpu, void *data)
 {
 	struct block *block = data;
 
-	(void)cpu;
-	if (block->is_clock && after_reader) {
-		reading = true;
-	} else if (block->is_reader && reading) {
-		reading = false;
-		window = !window;
+	if (cpu >= MAX_CPUS)
+		abort();
+	if (block->is_clock && cpus[cpu].after_reader) {
+		cpus[cpu].reading = true;
+	} else if (block->is_reader && cpus[cpu].reading) {
+		cpus[cpu].reading = false;
+		cpus[cpu].window = !cpus[cpu].window;
 	}
-	after_reader = block->is_reader;
-	if (window && !reading)
+	cpus[cpu].after_reader = block->is_reader;
+	if (cpus[cpu].window && !cpus[cpu].reading)
 		block->executed += block->insns;
 }
 
