@@ -74,11 +74,20 @@ static void record(struct mmu_notifier *notifier, struct mm_struct *mm,
 {
 	struct recorder *recorder = container_of(notifier, struct recorder, notifier);
 	struct runs *runs = &recorder->runs;
+	unsigned int first;
 
 	if (!recorder->addr || start < recorder->addr || end > recorder->addr + LENGTH)
 		return;
+	first = (start - recorder->addr) / PAGE_SIZE;
+	/*
+	 * Runs do not overlap. What does was flushed in front of one: arm64 takes a group of
+	 * contiguous PTEs apart before a run has a part of it.
+	 */
+	if (runs->count && runs->count <= NR &&
+	    first < runs->run[runs->count - 1].first + runs->run[runs->count - 1].nr)
+		runs->count--;
 	if (runs->count < NR) {
-		runs->run[runs->count].first = (start - recorder->addr) / PAGE_SIZE;
+		runs->run[runs->count].first = first;
 		runs->run[runs->count].nr = (end - start) / PAGE_SIZE;
 	}
 	runs->count++;
