@@ -27,6 +27,17 @@ def console(**by_mode):
             for line in (result(mode, "m", f"{value:.3f}"), "words", result(mode, "n", f"{10 * value:.3f}"))]
 
 
+def written(lines, config="release", limits=True):
+    """results.json and the report."""
+    build = mock.Mock(arch="x86_64", named=config)
+    build.base.version = "7.2.0"
+    build.symbol.return_value = "y"
+    build.toolchain.return_value = {"rustc": "1", "clang": "2", "llvm_match": True, "inline_helpers": True}
+    with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")):
+        data = report.results(build, "commit", lines, "short", "icount")
+    return data, report.markdown(build, lines, data, "icount", limits)
+
+
 class Results(unittest.TestCase):
     def lines(self, text, of=ROW):
         return report.lines_of([of], report.collect(text))
@@ -61,12 +72,49 @@ class Results(unittest.TestCase):
 
     def test_written_down(self):
         (line,), _ = self.lines(console(c=[100, 102], off=[500], rust=[70]))
-        build = mock.Mock(arch="x86_64")
-        with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")):
-            found = report.results(build, "commit", [line], "short", "icount")["results"]
+        found = written([line])[0]["results"]
         self.assertEqual([(r["metric"], r["mode"], r["median"]) for r in found],
                          [("m", "off", 500), ("m", "c", 101), ("m", "rust", 70),
                           ("n", "off", 5000), ("n", "c", 1010), ("n", "rust", 700)])
+
+
+class Written(unittest.TestCase):
+    """The report, of all rows."""
+
+    def lines(self, of=rows.ROWS):
+        values = {"c": [100e6, 102e6], "off": [500e6], "rust": [70e6]}
+        return [report.Line(row, values, {metric: values for metric in row.more}) for row in of]
+
+    def test_a_table_for_each_path(self):
+        first, *sections = written(self.lines())[1].split("\n## ")
+        self.assertIn("one CPU (two: ext4-64k-2cpu), NUMA on", first)
+        self.assertEqual([s.split()[0] for s in sections], ["contig_free", "file_unmap"])
+        for text, path in zip(sections, ("contig_free", "file_unmap")):
+            named = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
+            here = [row for row in rows.ROWS if row.path == path]
+            self.assertEqual(named, ["row", *(r.workload for r in here)] + (
+                ["row, in millions", *(r.workload for r in here)] if path == "file_unmap" else []))
+        self.assertIn("| ext4-64k | insn_total | 500.000 | 101.000 | 70.000 | 0.693 | 7.14 |", sections[1])
+        self.assertIn("32 MiB of clean pages", sections[1])
+
+    def test_some_rows(self):
+        text = written(self.lines([rows.ROWS[0]]))[1]
+        self.assertIn("one CPU, NUMA on", text)
+        self.assertNotIn("file_unmap", text)
+        self.assertNotIn("in millions", text)
+
+    def test_no_limits_in_another_configuration(self):
+        data, text = written(self.lines(), "distro", limits=False)
+        self.assertEqual(data["configuration"], "distro")
+        self.assertIn("with tests/kernel/config/distro.config: shown, without limits", text)
+        self.assertIn("`make evaluate SCALE=full CONFIG=distro`", text)
+        self.assertIn("| 0.693 | - | - | 7.14 |", text)
+        self.assertNotIn("| 1.02 |", text)
+        bad = report.Line(ROW, {"c": [100, 100], "rust": [99], "off": [100]})
+        self.assertEqual((len(list(bad.problems(True))), list(bad.problems(True, limits=False))), (2, []))
+        # That a figure is no figure is another matter.
+        noisy = report.Line(ROW, {"c": [100, 110], "rust": [70], "off": [500]})
+        self.assertEqual(len(list(noisy.problems(True, limits=False))), 1)
 
 
 class RowsOfTheTable(unittest.TestCase):

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from built import built
-from mmb import guest, hooks, tree
+from mmb import guest, hooks, kbuild, tree
 from mmb.boot import boot
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, need_space
 
@@ -90,6 +91,11 @@ class BadInput(unittest.TestCase):
                 self.assertIn(f"RECLAIM_MIB={size} is no size",
                               self.mmb("evaluate", RECLAIM_MIB=size, MM_BATCH_CACHE=cache))
 
+    def test_no_such_configuration(self):
+        with tempfile.TemporaryDirectory() as cache:
+            self.assertIn("CONFIG=fast is no configuration: one of distro, noinline",
+                          self.mmb("evaluate", CONFIG="fast", MM_BATCH_CACHE=cache))
+
     def test_two_at_once(self):
         with tempfile.TemporaryDirectory() as cache:
             holder = subprocess.Popen(["flock", f"{cache}/build.lock", "sleep", "20"])
@@ -116,6 +122,45 @@ class BadInput(unittest.TestCase):
                 boot(NoBuild())
         finally:
             os.environ["PATH"] = path
+
+
+class Configuration(unittest.TestCase):
+    """What is asked for is what is built, beside the others."""
+
+    def given(self, **environment):
+        return mock.patch.dict(os.environ, {"CONFIG": "", "EXTRA_CONFIG": ""} | environment)
+
+    def test_each_has_its_folder(self):
+        names = set()
+        for given in ({}, {"CONFIG": "distro"}, {"CONFIG": "noinline"}, {"EXTRA_CONFIG": "CONFIG_X=y"},
+                      {"CONFIG": "distro", "EXTRA_CONFIG": "CONFIG_X=y"}):
+            with self.given(**given):
+                names.add(kbuild.folder_name("x86_64", "release"))
+        self.assertEqual(len(names), 5)
+        self.assertLessEqual({"x86_64-release", "x86_64-release-distro", "x86_64-release-noinline"}, names)
+
+    def test_what_is_named_is_added(self):
+        for name, symbol in ("distro", "CONFIG_XEN_PV=y"), ("noinline", "# CONFIG_RUST_INLINE_HELPERS is not set"):
+            with self.given(CONFIG=name):
+                build = kbuild.Build(mock.Mock(work=pathlib.Path("/nowhere")), None, "x86_64")
+                self.assertIn(f"\n{symbol}\n", build.fragments())
+                self.assertEqual(build.named, name)
+            with self.given():
+                self.assertNotIn(f"\n{symbol}\n", build.fragments())
+
+    def test_the_last_mention_counts(self):
+        self.assertEqual(kbuild.without("CONFIG_A=y\n# CONFIG_A is not set\n# CONFIG_B is not set\nCONFIG_B=y\n"),
+                         ["CONFIG_A"])
+
+    def test_what_kconfig_does_not_do(self):
+        """Needs the built kernel."""
+        build = built()
+        for asked, said in (("CONFIG_NO_SUCH=y", "dropped CONFIG_NO_SUCH: "),
+                            ("# CONFIG_MIGRATION is not set", "has CONFIG_MIGRATION, which is not to be set: ")):
+            with tempfile.TemporaryDirectory() as folder, self.given(EXTRA_CONFIG=asked):
+                build.out, build.log = pathlib.Path(folder), pathlib.Path(folder) / "log"
+                with self.assertRaisesRegex(Error, said):
+                    build.configure()
 
 
 class Bring(unittest.TestCase):

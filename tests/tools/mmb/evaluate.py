@@ -92,17 +92,18 @@ def evaluate(arch, scale):
     steps.done()
 
     lines = [found[row] for row in selected]
-    clock = "wall" if kvm else "icount"
+    clock, limits = "wall" if kvm else "icount", build.named == "release"
     data = report.results(build, measured, lines, scale, clock)
-    # Only the whole table of the one configuration is worth keeping.
+    # Only the whole table of a configuration with a name is worth keeping.
     tracked = scale == "full" and len(selected) == len(rows.ROWS) and not kvm and not any(
-        os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB"))
-    where = TOP / "report" / arch if tracked else folder
+        os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "KDIR"))
+    where = TOP / "report" / (arch if limits else f"{arch}-{build.named}") if tracked else folder
     write_atomically(where / "results.json", report.to_json(data))
-    write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
-    print(report.text_table(report.table(lines)))
+    write_atomically(where / "report.md", report.markdown(build, lines, data, clock, limits))
+    more = report.more_table(lines)
+    print(report.text_table(report.table(lines, limits)) + ("\n\n" + report.text_table(more) if more else ""))
     say(f"written: {where}/results.json, report.md")
-    problems = [p for line in lines for p in line.problems(not kvm)]
+    problems = [p for line in lines for p in line.problems(not kvm, limits)]
     for problem in problems:
         say(f"not met: {problem}")
     return FAIL if problems else PASS

@@ -13,6 +13,7 @@ from .tree import metered, stage
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
 BENCH = TOP / "tests/kernel/bench"
+NAMED = ["distro", "noinline"]  # configurations beside the release one
 OBJECTS = 2000  # of a first build, for its progress
 WORKLOADS = {"module": 20}
 
@@ -26,17 +27,37 @@ def flavour():
     return "debug" if os.environ.get("DEBUG") == "1" else "release"
 
 
+def without(text):
+    """The symbols that a fragment, in which the last mention counts, wants not to be set."""
+    last = {found[1] or found[2]: found for found in re.finditer(r"^(?:(CONFIG_\w+)=.*|# (CONFIG_\w+) is not set)$", text, re.M)}
+    return [name for name, found in last.items() if found[2]]
+
+
+def named_config():
+    """The file of CONFIG=, which is added to the release configuration, or None."""
+    name = os.environ.get("CONFIG")
+    if not name:
+        return None
+    if name not in NAMED:
+        raise Error(f"CONFIG={name} is no configuration", f"one of {', '.join(NAMED)}, or EXTRA_CONFIG=")
+    return CONFIG / f"{name}.config"
+
+
+def folder_name(arch, flavour):
+    """Beside each other, for to compare two is what they are for."""
+    named, extra = named_config(), os.environ.get("EXTRA_CONFIG")
+    return "-".join([arch, flavour, *([named.stem] if named else []),
+                     *([hashlib.sha256(extra.encode()).hexdigest()[:8]] if extra else [])])
+
+
 class Build:
     """One configuration of one architecture. Flavours are release, debug and clippy (as release)."""
 
     def __init__(self, base, tree, arch, flavour="release"):
         self.base, self.tree, self.arch, self.flavour = base, tree, arch, flavour
-        extra = os.environ.get("EXTRA_CONFIG")
-        if extra:
-            # Beside the build without it: to compare two is what it is for.
-            flavour += "-" + hashlib.sha256(extra.encode()).hexdigest()[:8]
-        self.out = base.work / f"{arch}-{flavour}"
-        self.log = base.work / f"{arch}-{flavour}.log"
+        self.named = named_config().stem if named_config() else flavour
+        self.out = base.work / folder_name(arch, flavour)
+        self.log = self.out.with_name(self.out.name + ".log")
 
     @property
     def image(self):
@@ -46,6 +67,8 @@ class Build:
         files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
         if self.flavour == "debug":
             files.append(CONFIG / "debug.config")
+        if named_config():
+            files.append(named_config())
         extra = os.environ.get("EXTRA_CONFIG")
         text = "".join(f.read_text() for f in files) + ("CONFIG_MM_BATCH_METER=y\n" if metered() else "")
         return text + (extra.replace(",", "\n") + "\n" if extra else "")
@@ -65,6 +88,10 @@ class Build:
         if missing:
             raise Error(f"the configuration dropped {', '.join(missing)}",
                         "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
+        anyway = [s for s in without(text) if self.symbol(s)]
+        if anyway:
+            raise Error(f"the configuration has {', '.join(anyway)}, which is not to be set",
+                        "something selects it: correct the fragments in tests/kernel/config")
         write_atomically(stamp, key)
 
     def kconfig(self, text, variables=()):
@@ -162,7 +189,7 @@ class Build:
 def staged_build(arch, what, more=None):
     """The staged tree, built: what every verb that boots begins with. And the steps that are left."""
     kind = flavour()
-    first = not list(CACHE.glob(f"build/*/{arch}-{kind}/{IMAGES[arch]}"))
+    first = not list(CACHE.glob(f"build/*/{folder_name(arch, kind)}/{IMAGES[arch]}"))
     stage_step, build_step = (f"{arch} {kind} {'first ' if first else ''}{name}" for name in ("stage", "build"))
     guess = {"release": 600, "debug": 1200}[kind]
     steps = Steps(what, {stage_step: 60 if first else 5, build_step: guess if first else 30} | (more or {}))

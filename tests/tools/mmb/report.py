@@ -8,7 +8,7 @@ import subprocess
 
 from .boot import MACHINES
 from .common import TOP
-from .rows import BOOTS, NOISE_LIMIT, ROUND
+from .rows import ABOUT, BOOTS, NOISE_LIMIT, ROUND, mib
 
 # Of what a row's figure is a quotient.
 UNITS = {"insn_per_page": "page", "insn_per_loop": "loop of test_vmalloc", "insn_per_page_ttu": "page in try_to_unmap()"}
@@ -46,14 +46,14 @@ class Line:
             return self.median[over] / self.median[under]
         return None
 
-    def problems(self, icount):
+    def problems(self, icount, limits=True):
         if icount and self.noise > NOISE_LIMIT:
             yield f"{self.row.workload}: noise {self.noise:.2%} is above {NOISE_LIMIT:.1%}; run it with longer loops"
         ratio = self.ratio("rust", "c")
-        if icount and self.row.limit and ratio and ratio > self.row.limit + self.noise:
+        if icount and limits and self.row.limit and ratio and ratio > self.row.limit + self.noise:
             yield f"{self.row.workload}: Rust/C {ratio:.3f} is above {self.row.limit:.2f} + {self.noise:.2%} noise"
         gain = self.ratio("off", "rust")
-        if icount and self.row.gain and gain and gain < self.row.gain:
+        if icount and limits and self.row.gain and gain and gain < self.row.gain:
             yield f"{self.row.workload}: off/Rust {gain:.2f} is below {self.row.gain:.0f}"
 
 
@@ -72,11 +72,12 @@ def lines_of(rows, values):
 HEAD = ["row", "off", "C", "Rust", "Rust/C", "limit", "aim", "off/Rust", "noise", "min..max of Rust", "published"]
 
 
-def table(lines):
-    """Rows of text, the head first."""
-    def number(value, digits=1):
-        return "-" if value is None else f"{value:.{digits}f}"
+def number(value, digits=1):
+    return "-" if value is None else f"{value:.{digits}f}"
 
+
+def table(lines, limits=True):
+    """Rows of text, the head first."""
     out = [HEAD]
     for line in lines:
         rust = line.by_mode.get("rust", [])
@@ -84,14 +85,26 @@ def table(lines):
             line.row.workload,
             *(number(line.median.get(mode)) for mode in ("off", "c", "rust")),
             number(line.ratio("rust", "c"), 3),
-            number(line.row.limit, 2),
-            number(line.row.aim, 2),
+            number(line.row.limit if limits else None, 2),
+            number(line.row.aim if limits else None, 2),
             number(line.ratio("off", "rust"), 2),
             f"{line.noise:.2%}",
             f"{min(rust):.1f}..{max(rust):.1f}" if rust else "-",
             line.row.published or "-",
         ])
     return out
+
+
+def more_table(lines):
+    """What is measured beside the rows' figures, in millions. Nothing if nothing is."""
+    out = [["row, in millions", "metric", "off", "C", "Rust", "Rust/C", "off/Rust"]]
+    for line in lines:
+        for metric, by_mode in line.more.items():
+            whole = Line(line.row, by_mode)
+            out.append([line.row.workload, metric,
+                        *(number(whole.median[mode] / 1e6, 3) for mode in ("off", "c", "rust")),
+                        number(whole.ratio("rust", "c"), 3), number(whole.ratio("off", "rust"), 2)])
+    return out if len(out) > 1 else []
 
 
 def text_table(rows):
@@ -128,38 +141,47 @@ def results(build, measured, lines, scale, clock):
             } for mode in ("off", "c", "rust") if (values := by_mode.get(mode))]
     return {
         "schema": 1, "kernel": build.base.version, "arch": build.arch, "commit": measured,
+        "configuration": build.named, "reclaim_mib": mib(),
         "toolchain": build.toolchain(), "qemu": re.search(r"\d+\.\d+\.\d+", qemu).group(0),
         "results": rows,
     }
 
 
-def markdown(build, lines, data, clock):
+def markdown(build, lines, data, clock, limits=True):
     unit = "guest instructions (QEMU icount)" if clock == "icount" else "nanoseconds of wall time"
     tools = data["toolchain"]
     hooks = [name.lower() for name in ("PAGE_OWNER", "PAGE_POISONING", "PAGE_TABLE_CHECK")
              if build.symbol(f"CONFIG_{name}") == "y"]
+    config = data["configuration"]
+    what = "the release kernel's" if config == "release" else (
+        f"the release kernel's with tests/kernel/config/{config}.config: shown, without limits")
+    several = ", ".join(line.row.workload for line in lines if BOOTS[line.row.boot].cpus > 1)
+    paths = "\n\n".join(section(path, [line for line in lines if line.row.path == path], limits)
+                        for path in dict.fromkeys(line.row.path for line in lines))
+    given = "" if config == "release" else f" CONFIG={config}"
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
-# Figures, {build.arch}
+# Figures, {build.arch}{given and "," + given}
 
 Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
 ({'one LLVM' if tools['llvm_match'] else 'different LLVMs'}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
-QEMU {data['qemu']}, one CPU, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'}.
+QEMU {data['qemu']}, one CPU{f' (two: {several})' if several else ''}, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'}.
+The configuration is {what}.
 Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 
-The unit is {unit}, per page or per loop of test_vmalloc. Every mode of a row
-ran in one boot, C first and last; the figures are medians of runs, a run is the mean of four parts, and a row's noise
-is the spread of all its C runs. "Published" is the series' own figure, on its own machine, and compares with nothing
-else here. Written by `make evaluate SCALE=full`.
+The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
+figures are medians of runs, a run is the mean of its parts, and a row's noise is the spread of all its C runs.
+"Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
+`make evaluate SCALE=full{given}`.
 
-`off` is page by page, `C` the kernel's batch as 7.2 has it, `Rust` this project's. Rust is ahead because of its
-algorithm: one walk over contiguous struct pages, and a prepare that is inlined where no hook is on. C could have
-that as well; what the language itself costs needs the same algorithm in C, which is not measured yet.
-
-The order rows free with interrupts off, and the block that comes and goes has neighbours that stay allocated, so
-that it merges with nothing; cma16384 is cma_release() alone.
-
-{markdown_table(table(lines))}
+{paths}
 """
+
+
+def section(path, lines, limits):
+    """What the report has of a path."""
+    more = more_table(lines)
+    return "\n\n".join([f"## {path}", ABOUT[path].format(mib=mib()), markdown_table(table(lines, limits)),
+                        *([markdown_table(more)] if more else [])])
 
 
 def to_json(data):

@@ -104,6 +104,31 @@ ROWS = [
 
 NOISE_LIMIT = 0.005
 
+# What the report says of a path's rows.
+ABOUT = {
+    "contig_free": """The figures are per page, or per loop of test_vmalloc.
+
+`off` is page by page, `C` the kernel's batch as 7.2 has it, `Rust` this project's. Rust is ahead because of its
+algorithm: one walk over contiguous struct pages, and a prepare that is inlined where no hook is on. C could have
+that as well; what the language itself costs needs the same algorithm in C, which is not measured yet.
+
+The order rows free with interrupts off, and the block that comes and goes has neighbours that stay allocated, so
+that it merges with nothing; cma16384 is cma_release() alone.""",
+    "file_unmap": """{mib} MiB of clean pages are mapped and used in a memory cgroup, and 80 % of them reclaimed by
+a write to its memory.reclaim. The series' own workload is 10 GiB, 8 of them reclaimed, that is RECLAIM_MIB=10240. A
+row has folios of the size in its name, at least 95 % of the pages, or it fails; with -pte they are mapped by PTEs
+where a PMD could.
+
+The figures are per page in try_to_unmap(), by the meter (patches/meter), its own cost subtracted: rmap walk,
+unmapping and flushing, but no other part of reclaim. `insn_total`, in the second table, is the whole write to
+memory.reclaim, in millions, with what the meter costs.
+
+`off` is one PTE at a time, `C` the kernel's batch as 7.2 has it, both with the fixes that come first in this series;
+`Rust` is this project's. A folio of one page never enters Rust, in no mode: ext4-4k shows what the others pay. One
+CPU flushes at once, in try_to_unmap(); in ext4-64k-2cpu another one has run in the same mm, and the flush is deferred
+to what the figure does not have in it.""",
+}
+
 
 def modes(runs):
     """The modes of a row's runs, in order."""
