@@ -74,8 +74,6 @@ pub enum Kind {
     File,
     /// Anonymous and, by `MADV_FREE` or in a droppable mapping, not swap-backed.
     Lazyfree,
-    /// Lazyfree, but in the swap cache, which C warns of: nothing may be done with it.
-    LazyfreeInSwapCache,
 }
 
 /// In what this differs from 7.2's C on purpose.
@@ -134,7 +132,6 @@ pub fn unmap_run<W: FileUnmapWalk>(
     let cleared = run.clear();
     match kind {
         Kind::File => Some(cleared.commit(W::install_uffd_wp_markers)),
-        Kind::LazyfreeInSwapCache => None,
         Kind::Lazyfree => match Lazyfree::of(&cleared) {
             Lazyfree::Discard => Some(cleared.commit(|_, _, _| ())),
             Lazyfree::Referenced => None,

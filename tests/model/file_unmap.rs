@@ -378,21 +378,4 @@ proptest! {
         prop_assert_eq!(folio.is_swapbacked(), redirtied);
         prop_assert_eq!(folio.is_dirty(), union & DIRTY != 0);
     }
-
-    /// A lazyfree folio in the swap cache is left alone.
-    #[test]
-    fn a_mismatch_is_restored(case in case(true)) {
-        let mm = Mm::new(case.layout.clone(), &case.words);
-        let folio = case.folio();
-        let (got, _) = mm.walk(&folio, case.at, |walk, first| {
-            unmap_run(walk, first, Kind::LazyfreeInSwapCache, Differences::ALL)
-        });
-        prop_assert_eq!(got, None);
-        let hardware = YOUNG | DIRTY | CONT;
-        for (now, was) in mm.table.words().iter().zip(&case.words) {
-            prop_assert_eq!(now & !hardware, was & !hardware);
-        }
-        prop_assert_eq!(mm.rss().pages, Mm::new(case.layout.clone(), &case.words).rss().pages);
-        prop_assert!(!folio.is_swapbacked());
-    }
 }

@@ -277,16 +277,11 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_run(
 ) -> c_uint {
     // SAFETY: By the function's requirement.
     let first = unsafe { ptep_get(ptep) };
-    // SAFETY: By the function's requirement, which keeps both flags as they are.
-    let kind = unsafe {
-        match (
-            bindings::folio_test_anon(folio),
-            bindings::folio_test_swapcache(folio),
-        ) {
-            (false, _) => Kind::File,
-            (true, false) => Kind::Lazyfree,
-            (true, true) => Kind::LazyfreeInSwapCache,
-        }
+    // SAFETY: By the function's requirement.
+    let kind = if unsafe { bindings::folio_test_anon(folio) } {
+        Kind::Lazyfree
+    } else {
+        Kind::File
     };
     // INVARIANT: By the function's requirement.
     let mut walk = RmapWalk {

@@ -4,6 +4,7 @@
  * maps, in each mode. Which runs it takes, and that every count is exact afterwards.
  */
 
+#include <trace/events/mm_batch.h>
 #include "mm_batch_kunit.h"
 #include "mm_batch_unmap_kunit.h"
 
@@ -231,6 +232,53 @@ static void test_no_swap_cache(struct kunit *test)
 	unmap_all(&m);
 }
 
+struct traced {
+	unsigned int count;
+	unsigned long nr_pages;
+	enum mm_batch_run_outcome outcome;
+};
+
+static void probe_mm_batch_run(void *data, enum mm_batch_run_path path, unsigned long nr_pages,
+			       enum mm_batch_run_outcome outcome)
+{
+	struct traced *traced = data;
+
+	if (path != MM_BATCH_RUN_FILE_UNMAP)
+		return;
+	traced->count++;
+	traced->nr_pages = nr_pages;
+	traced->outcome = outcome;
+}
+
+/* A run of Rust is traced, with its length and what became of it. */
+static void test_traced(struct kunit *test)
+{
+	bool rust = mm_batch_file_unmap_mode() == MM_BATCH_RUST;
+	struct mapping m = map(test, KIND_LAZYFREE, NR);
+	struct traced traced = {};
+
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		kunit_skip(test, "needs CONFIG_TRACEPOINTS");
+	KUNIT_ASSERT_EQ(test, register_trace_mm_batch_run(probe_mm_batch_run, &traced), 0);
+	folio_get(m.folio);
+	stays(test, &m);
+	folio_put(m.folio);
+	KUNIT_EXPECT_EQ(test, traced.count, rust);
+	if (rust) {
+		KUNIT_EXPECT_EQ(test, traced.nr_pages, NR);
+		KUNIT_EXPECT_EQ(test, traced.outcome, MM_BATCH_RUN_RESTORED);
+	}
+	unmap(test, &m, 0);
+	KUNIT_EXPECT_EQ(test, traced.count, 2 * rust);
+	if (rust) {
+		KUNIT_EXPECT_EQ(test, traced.nr_pages, NR);
+		KUNIT_EXPECT_EQ(test, traced.outcome, MM_BATCH_RUN_DONE);
+	}
+	unregister_trace_mm_batch_run(probe_mm_batch_run, &traced);
+	tracepoint_synchronize_unregister();
+	unmap_all(&m);
+}
+
 static struct kunit_case unmap_cases[] = {
 	KUNIT_CASE_PARAM(test_whole, mode_gen_params),
 	KUNIT_CASE_PARAM(test_deferred_flush, mode_gen_params),
@@ -243,6 +291,7 @@ static struct kunit_case unmap_cases[] = {
 	KUNIT_CASE_PARAM(test_droppable_kept, mode_gen_params),
 	KUNIT_CASE_PARAM(test_restored_soft_dirty, mode_gen_params),
 	KUNIT_CASE_PARAM(test_no_swap_cache, mode_gen_params),
+	KUNIT_CASE_PARAM(test_traced, mode_gen_params),
 	{}
 };
 
