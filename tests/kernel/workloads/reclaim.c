@@ -146,14 +146,19 @@ static unsigned long in_folios(void)
 	return found;
 }
 
-static void *on_another_cpu(void *unused)
+static void stay_on(int cpu)
 {
 	cpu_set_t cpus;
 
 	CPU_ZERO(&cpus);
-	CPU_SET(1, &cpus);
+	CPU_SET(cpu, &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die("no second CPU (%s)", strerror(errno));
+		die("no CPU %d (%s)", cpu, strerror(errno));
+}
+
+static void *on_another_cpu(void *unused)
+{
+	stay_on(1);
 	touch();
 	pause();
 	return unused;
@@ -220,6 +225,8 @@ int main(int argc, char **argv)
 	pte = strstr(argv[1], "-pte");
 	mixed = strstr(argv[1], "-mixed");
 
+	/* The search for another CPU in the mm takes longer from the first one. */
+	stay_on(0);
 	snprintf(path, sizeof(path), "%s/cgroup.procs", argv[6]);
 	put(path, "0");
 	if (!strncmp(argv[1], "file", 4)) {
