@@ -28,7 +28,7 @@ test: ## unit, property, differential, compile-fail and doc tests, loom models (
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
 	@tests/tools/test loom "$(T)" "$(REPLAY)"
 
-mutants: ## planted bugs, each caught by its test; T=name plants one (10 min; those in the kernel after make kernel)
+mutants: ## planted bugs, each caught by its test; T=name plants one (20 min; those in the kernel after make kernel)
 	@tests/mutants/run $(T)
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
@@ -40,10 +40,10 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (2 min beyond make kernel)
 	@$(mmb) kunit
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (12 min)
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (15 min)
 	@$(mmb) kselftest
 
-runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (3 min beyond make kernel)
+runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min beyond make kernel)
 	@METER=1 $(mmb) kernel >/dev/null
 	@METER=1 $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
@@ -53,7 +53,7 @@ shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make k
 evaluate: ## the main job: build, boot, every row in every mode, one table (first 20 min, then 5; SCALE=full 40)
 	@METER=1 $(mmb) --scale $(SCALE) evaluate
 
-meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (2 min beyond make kernel)
+meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (3 min beyond make kernel)
 	@METER=1 $(mmb) meter
 
 profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
@@ -65,7 +65,7 @@ lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
 series: ## the complete series for git am, Rust included, in out/series/; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
 
-patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1 5, FULL=1 60)
+patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1 5, FULL=1 25)
 	@$(mmb) patches-check
 
 versions: ## writes patches/versions.md: to which 7.2.y and 7.3 the series applies (4 min, 1.3 GB the first time)
@@ -74,13 +74,13 @@ versions: ## writes patches/versions.md: to which 7.2.y and 7.3 the series appli
 same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)
 	@tests/tools/same-source
 
-full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (5 h)
+full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (2 h, 3 if no kernel is built)
 	@$(with) kernel python3 -m mmb full
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
 	@$(with) kernel python3 -m mmb stale
 
-prove-fresh: ## the README's two commands in a bare Debian 12; needs root (40 min)
+prove-fresh: ## the README's two commands in a bare Debian 12; needs root (30 min)
 	@tests/tools/prove-fresh
 
 clean: ## removes builds and trees; downloads and tools stay

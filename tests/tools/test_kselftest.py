@@ -178,7 +178,8 @@ class Boots(unittest.TestCase):
     def test_a_program_of_ours_that_does_not_compile(self):
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sources, \
                 mock.patch.object(kselftest, "SELFTESTS", pathlib.Path(sources)):
-            for text, error in (("int main(void) { return 0; }", None), ("int main(void) { return no; }", "‘no’ undeclared"),
+            for text, error in (("int main(void) { return 0; }", None),
+                                ("int main(void) { return no; }", "undeclared"),
                                 ("int main(void) { int unused; }", "unused variable")):
                 (pathlib.Path(sources) / "one.c").write_text(text)
                 if not error:

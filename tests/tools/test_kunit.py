@@ -105,8 +105,8 @@ class Full(unittest.TestCase):
         step = full.Step("s", command, ("input",), 1)
         with mock.patch.object(full, "TOP", folder), mock.patch.object(full, "REPORT", folder / "full.json"), \
                 mock.patch.object(full, "CACHE", folder), mock.patch.object(full, "STEPS", [step]), \
-                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s", "RECLAIM_MIB": "9", "SCALE": "full",
-                                             "MM_BATCH_TOOLS": "cache"}):
+                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s", "RECLAIM_MIB": "9",
+                                             "SCALE": "full", "MM_BATCH_TOOLS": "cache"}):
             before = full.state(step, full.recorded())
             code = full.full()
             return before, code, full.state(step, full.recorded())
@@ -136,7 +136,8 @@ class Full(unittest.TestCase):
         self.assertEqual(full.given(makefile), {"ARCH", "ROW", "REPLAY"})
         # What the help text says that there is.
         said = subprocess.run(["make", "-C", full.TOP, "help"], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(set(re.findall(r"\b(?!CONFIG_)([A-Z_]+)=", said)) - full.VARIABLES, {"MM_BATCH_CACHE", "MM_BATCH_TOOLS"})
+        named = set(re.findall(r"\b(?!CONFIG_)([A-Z_]+)=", said))
+        self.assertEqual(named - full.VARIABLES, {"MM_BATCH_CACHE", "MM_BATCH_TOOLS"})
 
     def test_a_step_depends_on_what_its_modules_import(self):
         evaluate = next(s for s in full.STEPS if s.name == "evaluate")

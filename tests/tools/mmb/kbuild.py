@@ -29,7 +29,8 @@ def flavour():
 
 def without(text):
     """The symbols that a fragment, in which the last mention counts, wants not to be set."""
-    last = {found[1] or found[2]: found for found in re.finditer(r"^(?:(CONFIG_\w+)=.*|# (CONFIG_\w+) is not set)$", text, re.M)}
+    mentions = re.finditer(r"^(?:(CONFIG_\w+)=.*|# (CONFIG_\w+) is not set)$", text, re.M)
+    last = {found[1] or found[2]: found for found in mentions}
     return [name for name, found in last.items() if found[2]]
 
 

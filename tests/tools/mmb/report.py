@@ -11,7 +11,8 @@ from .common import TOP
 from .rows import ABOUT, BOOTS, NOISE_LIMIT, ROUND, mib
 
 # Of what a row's figure is a quotient.
-UNITS = {"insn_per_page": "page", "insn_per_loop": "loop of test_vmalloc", "insn_per_page_ttu": "page in try_to_unmap()"}
+UNITS = {"insn_per_page": "page", "insn_per_loop": "loop of test_vmalloc",
+         "insn_per_page_ttu": "page in try_to_unmap()"}
 RESULT = re.compile(r"RESULT (\S+) (\S+) (\S+) (\S+) ([\d.]+)$")
 
 
@@ -155,6 +156,8 @@ def markdown(build, lines, data, clock, limits=True):
     config = data["configuration"]
     what = "the release kernel's" if config == "release" else (
         f"the release kernel's with tests/kernel/config/{config}.config: shown, without limits")
+    llvm = "one LLVM" if tools["llvm_match"] else "different LLVMs"
+    numa = "on" if build.symbol("CONFIG_NUMA") == "y" else "off"
     several = ", ".join(line.row.workload for line in lines if BOOTS[line.row.boot].cpus > 1)
     paths = "\n\n".join(section(path, [line for line in lines if line.row.path == path], limits)
                         for path in dict.fromkeys(line.row.path for line in lines))
@@ -163,8 +166,8 @@ def markdown(build, lines, data, clock, limits=True):
 # Figures, {build.arch}{given and "," + given}
 
 Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
-({'one LLVM' if tools['llvm_match'] else 'different LLVMs'}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
-QEMU {data['qemu']}, one CPU{f' (two: {several})' if several else ''}, NUMA {'on' if build.symbol('CONFIG_NUMA') == 'y' else 'off'}.
+({llvm}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
+QEMU {data['qemu']}, one CPU{several and f' (two: {several})'}, NUMA {numa}.
 The configuration is {what}.
 Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 
