@@ -33,6 +33,7 @@
 #define KIB 1024ul
 #define MIB (1024ul * KIB)
 #define PMD_SIZE (2 * MIB)
+#define THP "/sys/kernel/mm/transparent_hugepage/"
 #define METER "/sys/kernel/debug/mm_batch_meter/"
 #define KPF_COMPOUND_HEAD 15
 #define KPF_COMPOUND_TAIL 16
@@ -71,7 +72,7 @@ static void choose_folios(const char *name)
 	for (unsigned long other = 8; other <= PMD_SIZE / KIB; other *= 2) {
 		char path[128];
 
-		snprintf(path, sizeof(path), "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/%s", other, name);
+		snprintf(path, sizeof(path), THP "hugepages-%lukB/%s", other, name);
 		/* Anonymous folios of two pages do not exist. */
 		if (access(path, W_OK) && other == 8)
 			continue;
@@ -80,9 +81,10 @@ static void choose_folios(const char *name)
 }
 
 /* Where a PMD may map it. */
-static void map(int prot, int flags, int fd)
+static void map_memory(int prot, int flags, int fd)
 {
-	char *at = mmap(NULL, size + PMD_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *at = mmap(NULL, size + PMD_SIZE, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		die("no address space (%s)", strerror(errno));
@@ -110,12 +112,12 @@ static int file(const char *path)
 static void touch(void)
 {
 	for (unsigned long i = 0; i < pages; i++)
-		*(volatile char *)(memory + i * page);
+		asm volatile("" : : "r" (memory[i * page]));
 }
 
-static uint64_t word(int fd, uint64_t index)
+static unsigned long long read_word(int fd, unsigned long long index)
 {
-	uint64_t value;
+	unsigned long long value;
 
 	if (pread(fd, &value, sizeof(value), index * sizeof(value)) != sizeof(value))
 		die("cannot read a page's word (%s)", strerror(errno));
@@ -125,14 +127,17 @@ static uint64_t word(int fd, uint64_t index)
 /* How much of the memory is mapped, in folios of @kib and no other. */
 static unsigned long in_folios(void)
 {
-	int pagemap = open("/proc/self/pagemap", O_RDONLY), flags = open("/proc/kpageflags", O_RDONLY);
+	int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	int flags = open("/proc/kpageflags", O_RDONLY);
 	unsigned long want = kib * KIB / page, found = 0, run = 0;
 
 	for (unsigned long i = 0; i <= pages; i++) {
-		uint64_t entry = i < pages ? word(pagemap, (uintptr_t)memory / page + i) : 0, kpf = 0;
+		unsigned long long entry = 0, kpf = 0;
 
+		if (i < pages)
+			entry = read_word(pagemap, (uintptr_t)memory / page + i);
 		if (entry >> 63)
-			kpf = word(flags, entry & ((1ull << 55) - 1));
+			kpf = read_word(flags, entry & ((1ull << 55) - 1));
 		if (kpf >> KPF_COMPOUND_TAIL & 1 && run) {
 			run++;
 			continue;
@@ -173,7 +178,7 @@ static unsigned long long now(void)
 }
 
 /* The first CPU's idle time, in ticks. */
-static unsigned long idle(void)
+static unsigned long idle_ticks(void)
 {
 	FILE *stat = fopen("/proc/stat", "r");
 	unsigned long ticks, iowait;
@@ -190,7 +195,7 @@ static unsigned long idle(void)
 }
 
 /* A figure of the meter's. */
-static double meter(const char *name)
+static double metered(const char *name)
 {
 	FILE *stats = fopen(METER "stats", "r");
 	char found[64];
@@ -232,7 +237,7 @@ int main(int argc, char **argv)
 	if (!strncmp(argv[1], "file", 4)) {
 		int fd = file(argv[5]);
 
-		map(mixed ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd);
+		map_memory(mixed ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd);
 		if (pte && madvise(memory, size, MADV_NOHUGEPAGE))
 			die("cannot keep PMDs away (%s)", strerror(errno));
 		touch();
@@ -242,11 +247,11 @@ int main(int argc, char **argv)
 			die("cannot write back (%s)", strerror(errno));
 	} else if (!strncmp(argv[1], "shmem", 5)) {
 		choose_folios("shmem_enabled");
-		map(PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1);
+		map_memory(PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1);
 		touch();
 	} else {
 		choose_folios("enabled");
-		map(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+		map_memory(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 		memset(memory, 1, size);
 		for (unsigned long at = 0; pte && at < size; at += PMD_SIZE)
 			if (mprotect(memory + at, page, PROT_READ) ||
@@ -257,7 +262,8 @@ int main(int argc, char **argv)
 	}
 	sized = in_folios();
 	if (sized < pages / 100 * 95)
-		die("%lu of %lu pages are in folios of %lu KiB, less than 95 %%", sized, pages, kib);
+		die("%lu of %lu pages are in folios of %lu KiB, less than 95 %%",
+		    sized, pages, kib);
 	if (argc == 8) {
 		pthread_t thread;
 
@@ -270,13 +276,13 @@ int main(int argc, char **argv)
 
 	snprintf(path, sizeof(path), "%s/memory.reclaim", argv[6]);
 	put(METER "reset", "1");
-	before = idle();
+	before = idle_ticks();
 	start = now();
 	put(path, "%lu", size / 100 * percent);
 	ns = now() - start;
-	before = idle() - before;
-	if (meter("run_pages") < pages / 100 * percent)
-		die("only %.0f pages were unmapped", meter("run_pages"));
-	printf("RECLAIM %.3f %llu %lu\n", meter("ns_net") / meter("pages"), ns, before);
+	before = idle_ticks() - before;
+	if (metered("run_pages") < pages / 100 * percent)
+		die("only %.0f pages were unmapped", metered("run_pages"));
+	printf("RECLAIM %.3f %llu %lu\n", metered("ns_net") / metered("pages"), ns, before);
 	return 0;
 }
