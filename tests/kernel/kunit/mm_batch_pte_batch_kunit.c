@@ -49,6 +49,10 @@ static bool chance(struct context *c, unsigned int one_in)
 	return !below(c, one_in);
 }
 
+static const vm_flags_t protections[] = {
+	VM_READ | VM_WRITE | VM_SHARED, VM_READ | VM_WRITE | VM_EXEC | VM_SHARED, VM_READ, VM_NONE,
+};
+
 /* One bit or frame that no run goes over, whatever is respected. */
 static pte_t odd(struct context *c, pte_t pte)
 {
@@ -60,9 +64,9 @@ static pte_t odd(struct context *c, pte_t pte)
 	case 2:
 		return pte_mkuffd_wp(pte);
 	case 3:
-		return pte_modify(pte, PAGE_NONE);
+		return pte_modify(pte, vm_get_page_prot(VM_NONE));
 	case 4:
-		return pte_modify(pte, PAGE_READONLY);
+		return pte_modify(pte, vm_get_page_prot(VM_READ));
 	default:
 		return pte_advance_pfn(pte, 1 + below(c, 3));
 	}
@@ -71,8 +75,8 @@ static pte_t odd(struct context *c, pte_t pte)
 /* PTEs of the folio's pages and on beyond its end, to the page table's end. */
 static void fill(struct context *c, const struct start *s)
 {
-	static const pgprot_t prots[] = { PAGE_SHARED, PAGE_SHARED_EXEC, PAGE_READONLY, PAGE_NONE };
-	pte_t pte = pfn_pte(folio_pfn(s->folio) + s->idx, prots[below(c, ARRAY_SIZE(prots))]);
+	pgprot_t prot = vm_get_page_prot(protections[below(c, ARRAY_SIZE(protections))]);
+	pte_t pte = pfn_pte(folio_pfn(s->folio) + s->idx, prot);
 	/* Once in so many PTEs; the bits in common else. */
 	unsigned int wp = 2 + below(c, 64), soft = 2 + below(c, 64), dirty = 2 + below(c, 64);
 	unsigned int strange = 8 << below(c, 8), i;

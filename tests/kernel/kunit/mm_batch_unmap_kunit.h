@@ -26,7 +26,7 @@
 #define LENGTH	(NR * PAGE_SIZE)
 #define ELSEWHERE SZ_2G			/* aligned, as a folio of that size wants it */
 
-/* KIND_ANON is not of file_unmap, in no mode. */
+/* KIND_ANON is of file_unmap in no mode. */
 enum kind { KIND_FILE, KIND_SHMEM, KIND_LAZYFREE, KIND_DROPPABLE, KIND_ANON };
 
 static const enum kind unmapped_kinds[] = {
@@ -42,12 +42,12 @@ struct mapping {
 	unsigned long addr;
 };
 
-/* Runs of PTEs, each from its first page in the mapping on. */
+/* Runs of PTEs, each from its first page in the mapping on; one too many is kept to be seen. */
 struct runs {
 	unsigned int count;
 	struct {
 		unsigned int first, nr;
-	} run[NR];
+	} run[NR + 1];
 };
 
 /* What unmapping leaves, and how it came there. */
@@ -69,28 +69,30 @@ struct recorder {
 	struct runs runs;
 };
 
+static inline unsigned int end_of_run(const struct runs *runs, unsigned int i)
+{
+	return runs->run[i].first + runs->run[i].nr;
+}
+
 static void record(struct mmu_notifier *notifier, struct mm_struct *mm,
 		   unsigned long start, unsigned long end)
 {
 	struct recorder *recorder = container_of(notifier, struct recorder, notifier);
+	unsigned int first = (start - recorder->addr) / PAGE_SIZE;
 	struct runs *runs = &recorder->runs;
-	unsigned int first;
 
 	if (!recorder->addr || start < recorder->addr || end > recorder->addr + LENGTH)
 		return;
-	first = (start - recorder->addr) / PAGE_SIZE;
 	/*
-	 * Runs do not overlap. What does was flushed in front of one: arm64 takes a group of
-	 * contiguous PTEs apart before a run has a part of it.
+	 * Two runs do not overlap. What does is the flush of arm64's contiguous PTEs,
+	 * which are taken apart before some of them are cleared.
 	 */
-	if (runs->count && runs->count <= NR &&
-	    first < runs->run[runs->count - 1].first + runs->run[runs->count - 1].nr)
+	while (runs->count && end_of_run(runs, runs->count - 1) > first)
 		runs->count--;
-	if (runs->count < NR) {
-		runs->run[runs->count].first = first;
-		runs->run[runs->count].nr = (end - start) / PAGE_SIZE;
-	}
-	runs->count++;
+	if (runs->count > NR)
+		return;
+	runs->run[runs->count].first = first;
+	runs->run[runs->count++].nr = (end - start) / PAGE_SIZE;
 }
 
 static const struct mmu_notifier_ops record_ops = {
@@ -326,7 +328,7 @@ static inline void expect_runs(struct kunit *test, const struct runs *got, const
 {
 	unsigned int i;
 
-	for (i = 0; i < min(count, NR); i++) {
+	for (i = 0; i < count; i++) {
 		KUNIT_EXPECT_EQ_MSG(test, got->run[i].first, want->run[i].first, "run %u", i);
 		KUNIT_EXPECT_EQ_MSG(test, got->run[i].nr, want->run[i].nr, "run %u", i);
 	}
@@ -373,8 +375,7 @@ static inline struct unmapped unmap(struct kunit *test, struct mapping *m, enum 
 
 		r.ptes[i] = pte_val(pte);
 		if (pte_present(pte))
-			r.ptes[i] = pgprot_val(pte_pgprot(pte)) +
-				    PAGE_SIZE * (pte_pfn(pte) - folio_pfn(m->folio));
+			r.ptes[i] -= pte_val(pfn_pte(folio_pfn(m->folio), __pgprot(0)));
 	}
 	return r;
 }
