@@ -158,8 +158,8 @@ class Build:
             # Which needs this module.
             from . import guest, upstream
             compiler = upstream.compiler(self.arch, guest.tree(self.arch))
-        run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-static", *(f"-I{folder}" for folder in include),
-             "-o", part, source],
+        flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", *(f"-I{folder}" for folder in include)]
+        run([*compiler, *flags, "-o", part, source],
             out.with_name(out.name + ".log"), f"building {source.name}")
         part.replace(out)
         return out
