@@ -81,8 +81,8 @@ pub enum Kind {
 pub struct Differences {
     /// Runs in VMAs with userfaultfd write protection, too, where C goes PTE by PTE: the uffd-wp
     /// bit is the same in all of a run, so each of its PTEs gets the marker, or none does. A
-    /// lazyfree run is discarded or kept as a whole there, as it is elsewhere; C discards what comes
-    /// in front of the first dirty page.
+    /// lazyfree run is discarded or kept as a whole there, as it is elsewhere; C discards what
+    /// comes in front of the first dirty page.
     pub uffd_wp_runs: bool,
     /// A file folio's run goes on where the write or soft-dirty bit changes. Nothing of it is ever
     /// restored, so no PTE can get another's write bit, and unmapping a file's PTE drops its

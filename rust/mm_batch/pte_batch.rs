@@ -116,8 +116,8 @@ pub struct Reach {
 pub trait PteTable {
     /// How far one may go from the PTE on. Each is at least 1.
     ///
-    /// C: `pmd_addr_end(addr, vma->vm_end)` in `folio_unmap_pte_batch()`, mm/rmap.c, and the folio's
-    /// end in `folio_pte_batch_flags()`, mm/internal.h, 7.2.
+    /// C: `pmd_addr_end(addr, vma->vm_end)` in `folio_unmap_pte_batch()`, mm/rmap.c, and the
+    /// folio's end in `folio_pte_batch_flags()`, mm/internal.h, 7.2.
     fn reach(&self) -> Reach;
 
     /// Reads a PTE once.
@@ -137,13 +137,13 @@ pub trait PteTable {
     /// C: what `__pte_batch_clear_ignored()`, mm/internal.h, 7.2, makes the same in all PTEs.
     fn ignored(&self, respect: Respect) -> u64;
 
-    /// The PTE without its write bit, which may move its dirty bit (x86: to the saved one; arm64: to
-    /// the software's).
+    /// The PTE without its write bit, which may move its dirty bit (x86: to the saved one; arm64:
+    /// to the software's).
     ///
     /// C: `pte_wrprotect()`.
     fn wrprotect(&self, pte: Pte) -> Pte;
 
-    /// What to add to the word for the next page frame, modulo 2^64. The same for each PTE of a run.
+    /// What to add to the word for the next page frame, modulo 2^64: the same for all of a run.
     ///
     /// C: `pte_advance_pfn(pte, 1)`, include/linux/pgtable.h, 7.2; negative where x86 inverts the
     /// frame of a PROT_NONE entry.

@@ -9,7 +9,7 @@
 //! | [`Folio::mark_dirty`]       | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag    |
 //! | [`Folio::put_refs`]         | `folio_put_refs()`, include/linux/mm.h                         |
 //! | [`gup_fast`]                | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET`   |
-//! | [`Pinned::write`]           | what a driver does with the page: write, `set_page_dirty()`    |
+//! | [`Pinned::write_and_put`]   | what a driver does with the page: write, `set_page_dirty()`    |
 //!
 //! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` (its count is on top of the
 //! reference that is modelled), the check of the PMD, splits, per-page mapcounts, the page cache's

@@ -48,7 +48,7 @@ pub const PFN_SHIFT: u32 = 12;
 
 /// A present PTE for a page frame, with more bits.
 pub fn pte(pfn: usize, bits: u64) -> u64 {
-    (pfn as u64) << PFN_SHIFT | PRESENT | bits
+    ((pfn as u64) << PFN_SHIFT) | PRESENT | bits
 }
 
 /// The page frame that a present PTE maps.

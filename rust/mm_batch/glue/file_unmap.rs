@@ -65,7 +65,8 @@ unsafe fn ptep_get(ptep: *mut bindings::pte_t) -> Pte {
         Pte::new(unsafe { bindings::ptep_get(ptep) })
     } else {
         // READ_ONCE(*ptep), without a call where helpers are not inlined.
-        // SAFETY: By the function's requirement; hardware may change it, which a volatile read allows.
+        // SAFETY: By the function's requirement. Hardware may change it, which a volatile read
+        // allows.
         Pte::new(unsafe { ptep.cast::<u64>().read_volatile() })
     }
 }

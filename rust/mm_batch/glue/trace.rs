@@ -4,7 +4,6 @@
 
 use kernel::{
     bindings,
-    prelude::*,
     tracepoint::declare_trace, //
 };
 

@@ -17,8 +17,10 @@ from .states import States, left_over
 from .tree import PATHS, Base, patches_of, stage
 from .variants import DISTRIBUTION, FULL, VariantBuild
 
-# Whoever submits the series signs it off.
-IGNORED = "MISSING_SIGN_OFF"
+# Whoever submits the series signs it off. Kconfig sources the files that lie beside it.
+IGNORED = "MISSING_SIGN_OFF,EMBEDDED_FILENAME"
+# What a header of trace events looks like.
+TRACE = ",OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT"
 UNCHANGED = "unchanged since it passed"
 
 
@@ -51,6 +53,8 @@ class Table:
 
 def checkpatch(tree, patch, ignored=IGNORED):
     """By standard input: it takes a file that git knows for a source."""
+    if "include/trace/events/" in patch.read_text():
+        ignored += TRACE
     with open(patch) as mail:
         command = [tree / "scripts/checkpatch.pl", "--no-tree", "--strict", "--terse", "--quiet", "--no-summary",
                    "--ignore", ignored, "-"]
