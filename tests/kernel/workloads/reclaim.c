@@ -7,9 +7,9 @@
  *
  * KIND is file (FILE, on a file system with large folios), shmem, lazyfree, or a name
  * of these with -pte: PTEs map a folio that a PMD could. file-mixed: every second page
- * was written to through its mapping and is clean again, but soft-dirty. 2cpu: another CPU has run in
- * the same mm, and may have its translations. What is mapped is clean, and was used
- * before but not lately.
+ * was written to through its mapping and is clean again, but soft-dirty. 2cpu: another
+ * CPU has run in the same mm, and may have its translations. What is mapped is clean,
+ * and was used before but not lately.
  *
  * Prints: RECLAIM <ns in try_to_unmap() per page> <ns in all> <idle ticks>.
  * Needs root, the meter, and to be started outside of CGROUP, which it enters.
