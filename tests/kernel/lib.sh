@@ -67,6 +67,8 @@ row() {
 	path=$1 workload=$2 mode=$3 metrics=$4
 	shift 4
 	set_mode "$path" "$mode"
+	# Also before the first: what the last row left would be taken for this one's.
+	settle
 	"$@"
 	values= counted=0 tries=0
 	while [ $counted -lt $parts ]; do

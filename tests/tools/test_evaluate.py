@@ -159,7 +159,7 @@ class InTheGuest(unittest.TestCase):
                 os.symlink(shutil.which(tool), f"{path}/{tool}")
             script = f""". {TOP}/tests/kernel/lib.sh
 set_mode() {{ :; }}
-settle() {{ :; }}
+settle() {{ settled=$((settled + 1)); }}
 poweroff() {{ exit 9; }}
 idle() {{ {idle}; }}
 n=0
@@ -173,6 +173,9 @@ row p w c {metrics} workload
     def test_mean_of_the_parts(self):
         # Of three, the first does not count.
         self.assertEqual(self.row('value="$n.5"', "m"), (["RESULT p w c m 3.000"], 0))
+
+    def test_nothing_is_left_of_the_last_row(self):
+        self.assertEqual(self.row("value=$((settled - n))", "m"), (["RESULT p w c m 0.000"], 0))
 
     def test_several_metrics(self):
         self.assertEqual(self.row('value="$n $((n * 100))"', "m,n"),
