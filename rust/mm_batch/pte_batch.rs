@@ -254,7 +254,7 @@ mod tests {
     const SOFT_DIRTY: u64 = 4;
     const WRITE: u64 = 8;
     const OTHER: u64 = 16;
-    const STEP: u64 = 1 << 12;
+    const STEP: u64 = 4096;
 
     /// Eight PTEs of page frames 0 to 7, with these bits; where things end.
     struct Words {
