@@ -97,7 +97,8 @@ impl Differences {
         mixed_file_runs: true,
     };
 
-    /// None: what C does, to the letter.
+    /// None: what C does, to the letter. A file's run is then one that could be restored, though
+    /// nothing of a file ever is.
     pub const NONE: Self = Self {
         uffd_wp_runs: false,
         mixed_file_runs: false,

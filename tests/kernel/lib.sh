@@ -19,6 +19,17 @@ set_mode() { # PATH MODE
 	[ "$(cat $params/"$1")" = "$2" ] || fail "$1 is not $2"
 }
 
+# swap_on MIB: zram as swap.
+swap_on() {
+	echo "$1"M >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
+}
+
+# What memory.reclaim needs.
+memory_cgroups() {
+	mount -t cgroup2 cgroup /sys/fs/cgroup || fail 'no cgroup2'
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control || fail 'no memory controller'
+}
+
 # Idle time of all CPUs in jiffies.
 idle() { awk '/^cpu / { print $5 + $6 }' /proc/stat; }
 

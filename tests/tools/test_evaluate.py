@@ -147,7 +147,7 @@ class RowsOfTheTable(unittest.TestCase):
             with mock.patch.dict(os.environ, {"RECLAIM_MIB": given}):
                 text = rows.job([r for r in rows.ROWS if r.boot == "reclaim"], "full", 1, 4)
             self.assertEqual({line.split()[8] for line in text.splitlines() if line.startswith("row ")}, {mib})
-            self.assertIn(f"echo {max(512, int(mib))}M >/sys/block/zram0/disksize", text)
+            self.assertIn(f"\nswap_on {max(512, int(mib))}\n", text)
 
 
 class InTheGuest(unittest.TestCase):

@@ -256,7 +256,7 @@ impl FileUnmapWalk for RmapWalk {
     }
 }
 
-/// Unmaps the run of PTEs that begins with `*ptep`, which is `pteval`.
+/// Unmaps the run of PTEs that begins with `*ptep`.
 ///
 /// Returns the run's length in pages; 0 if the folio is to stay mapped, which then is as it was.
 ///

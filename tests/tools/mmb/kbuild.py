@@ -13,6 +13,7 @@ from .tree import metered, stage
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
 BENCH = TOP / "tests/kernel/bench"
+SELFTESTS = TOP / "tests/kernel/selftests"
 NAMED = ["distro", "noinline"]  # configurations beside the release one
 OBJECTS = 2000  # of a first build, for its progress
 WORKLOADS = {"module": 20}
@@ -163,6 +164,11 @@ class Build:
             out.with_name(out.name + ".log"), f"building {source.name}")
         part.replace(out)
         return out
+
+    def selftests(self):
+        """The files of our selftests: scripts, and programs, which it builds."""
+        headers = self.tree / "tools/testing/selftests"
+        return [*sorted(SELFTESTS.rglob("*.sh")), *(self.program(p, headers) for p in sorted(SELFTESTS.glob("*.c")))]
 
     def workloads(self, steps):
         """The modules that guests load: ours, and the kernel's vmalloc test. Its step is WORKLOADS."""

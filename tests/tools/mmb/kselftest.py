@@ -10,7 +10,6 @@ from . import expected, ktap, rootfs, upstream
 from .common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, say
 from .expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
-SELFTESTS = TOP / "tests/kernel/selftests"
 # What each mode sets; a path without a mode of that name stays as the kernel has it.
 PATHS = {path: ("off", "c", "rust") for path in ("contig_free", "file_unmap")}
 MODES = ("off", "c", "rust")
@@ -37,10 +36,8 @@ class Guest:
         shutil.rmtree(self.programs, ignore_errors=True)
         shutil.copytree(installed, self.programs)
         (self.programs / "ours").mkdir()
-        for script in SELFTESTS.rglob("*.sh"):
-            shutil.copy(script, self.programs / "ours")
-        for source in SELFTESTS.rglob("*.c"):
-            shutil.copy(build.program(source, build.tree / "tools/testing/selftests"), self.programs / "ours")
+        for file in build.selftests():
+            shutil.copy(file, self.programs / "ours")
 
     def boot(self, tests, mode, log, on_line):
         files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from . import guest
 from .boot import boot
-from .common import FAIL, PASS, TOP, write_atomically
+from .common import FAIL, PASS, write_atomically
+from .kbuild import SELFTESTS
 from .ktap import judged, merged
 
 AT_BOOT = ["mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks", "mm_batch_pte_batch",
@@ -51,15 +52,10 @@ BOOTS = {
 }
 
 # In the guest: what reclaim needs.
-RECLAIM = """
-mount -t cgroup2 cgroup /sys/fs/cgroup || fail 'no cgroup2'
-echo +memory >/sys/fs/cgroup/cgroup.subtree_control || fail 'no memory controller'
-echo 64M >/sys/block/zram0/disksize || fail 'no zram'
-mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
-"""
+RECLAIM = "memory_cgroups\nswap_on 64\n"
 
 # What guest_mm_batch needs, then each suite from debugfs.
-LATE_JOB = RECLAIM + """
+LATE_JOB = RECLAIM + """\
 mkdir /sys/fs/cgroup/mm_batch
 echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
 for suite in {suites}; do
@@ -126,12 +122,10 @@ def after_init(build, timeout=120, job=LATE_JOB):
 def selftests(build, modules, timeout=300):
     """Boots two CPUs and runs our selftests from user space, the boot parameter among them."""
     folder = build.base.work / f"{build.out.name}-selftests"
-    source = TOP / "tests/kernel/selftests"
-    scripts = sorted(source.glob("*.sh"))
-    programs = [build.program(source / "file_unmap.c", build.tree / "tools/testing/selftests")]
+    scripts = sorted(SELFTESTS.glob("*.sh"))
     job = RECLAIM + f"echo 'KTAP version 1'; echo 1..{len(scripts)}\n" + "".join(
         SUBTESTS.format(number=n, name=s.stem) for n, s in enumerate(scripts, 1))
-    archive = guest.initrd(folder, job, modules, [*scripts, source / "lib/modes.sh", *programs], build.arch)
+    archive = guest.initrd(folder, job, modules, build.selftests(), build.arch)
     log = folder / "selftests.log"
     ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off mm_batch.file_unmap=off",
                  initrd=archive, cpus=2, icount=False, timeout=slower(build, timeout), log=log,

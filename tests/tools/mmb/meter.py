@@ -33,7 +33,7 @@ COST_LIMIT = 0.01
 JOB = f"""
 meter=/sys/kernel/debug/mm_batch_meter
 [ -d $meter ] || fail 'no meter in this kernel'
-echo 512M >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
+swap_on 512
 selftest() {{ sed 's/^/SELFTEST /' $meter/selftest; }}
 # run KIB HOW ON: on what is counted while the meter is off, see there.
 run() {{

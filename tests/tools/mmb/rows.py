@@ -141,9 +141,9 @@ BENCH = "insmod /modules/mm_batch_bench.ko || fail 'the bench module does not lo
 RECLAIM = """
 meter=/sys/kernel/debug/mm_batch_meter
 mkdir /scratch && mount -t ext4 /dev/vda /scratch || fail 'no scratch disk'
-mount -t cgroup2 cgroup /sys/fs/cgroup || fail 'no cgroup2'
-echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir /sys/fs/cgroup/row || fail 'no memory controller'
-echo {swap}M >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
+memory_cgroups
+mkdir /sys/fs/cgroup/row || fail 'no cgroup'
+swap_on {swap}
 echo 1 >$meter/enable || fail 'no meter'
 settle() {{ echo 3 >/proc/sys/vm/drop_caches; }}
 """
