@@ -19,7 +19,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
-	@echo "           CONFIG=distro|noinline, for evaluate: another configuration, shown without limits"
+	@echo "           CONFIG=distro|noinline|better_c, for evaluate: another configuration, shown without limits"
 	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in  RECLAIM_MIB=<size, 32> of reclaim's rows"
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)

@@ -108,6 +108,8 @@ class Written(unittest.TestCase):
         self.assertEqual(data["configuration"], "distro")
         self.assertIn("with tests/kernel/config/distro.config: shown, without limits", text)
         self.assertIn("`make evaluate SCALE=full CONFIG=distro`", text)
+        self.assertIn("shown, without limits.\nThe release kernel with what Debian's", text)
+        self.assertIn("are in the release kernel as well.)\nHooks", text)
         self.assertIn("| 0.693 | - | - | 7.14 |", text)
         self.assertNotIn("| 1.02 |", text)
         bad = report.Line(ROW, {"c": [100, 100], "rust": [99], "off": [100]})

@@ -180,7 +180,8 @@ class Profile(unittest.TestCase):
 class Series(unittest.TestCase):
     def folders(self, **environment):
         before = dict(os.environ)
-        os.environ.pop("METER", None)
+        for name in "METER", "CONFIG":
+            os.environ.pop(name, None)
         os.environ.update(environment)
         try:
             return list(dict.fromkeys(p.parent.name for p in tree.series()))
@@ -193,9 +194,13 @@ class Series(unittest.TestCase):
         self.assertNotIn("meter", self.folders(METER="0"))
         self.assertEqual(self.folders(METER="1")[-1], "meter")
 
+    def test_what_is_offered_to_c_is_behind_the_series_and_only_when_asked_for(self):
+        self.assertNotIn("better_c", self.folders(CONFIG="distro"))
+        self.assertEqual(self.folders(METER="1", CONFIG="better_c"), [*self.folders(), "better_c", "meter"])
+
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
-        self.assertEqual(there - set(tree.PATHS) - {"meter"}, set())
+        self.assertEqual(there - set(tree.PATHS) - {"better_c", "meter"}, set())
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class BadInput(unittest.TestCase):
 
     def test_no_such_configuration(self):
         with tempfile.TemporaryDirectory() as cache:
-            self.assertIn("CONFIG=fast is no configuration: one of distro, noinline",
+            self.assertIn("CONFIG=fast is no configuration: one of distro, noinline, better_c",
                           self.mmb("evaluate", CONFIG="fast", MM_BATCH_CACHE=cache))
 
     def test_two_at_once(self):

@@ -14,7 +14,7 @@ from .common import FAIL, PASS, TOP, Error, Steps, say
 from .kbuild import Build
 from .series import unsigned_series
 from .states import States, left_over
-from .tree import PATHS, Base, patches_of, stage
+from .tree import BETTER_C, PATHS, Base, patches_of, stage
 from .variants import DISTRIBUTION, FULL, VariantBuild
 
 # Whoever submits the series signs it off. Kconfig sources the files that lie beside it.
@@ -90,6 +90,9 @@ def check_applies(table, steps, base, tree, names, folders, quick):
         raise Error(f"the series does not apply to Linux {base.version} ({why})", "see make series")
     table.add("applies", f"Linux {base.version}", PASS, "by git am")
     table.add("applies", "is what make kernel builds", *check_staged(tree, git, names))
+    offered = [TOP / "patches" / BETTER_C]
+    _, why = applies.apply(base.tree, applies.touched(offered), offered, base.work / "am", base.version)
+    table.add("applies", f"{BETTER_C}, without the series", FAIL if why else PASS, why or "by git am")
     if not quick:
         steps.start("series upstream", "applying it to upstream's release")
         archive, version = applies.upstream()

@@ -8,13 +8,13 @@ import re
 import subprocess
 
 from .common import CACHE, TOP, Error, Steps, need_space, run, write_atomically
-from .tree import metered, stage
+from .tree import BETTER_C, metered, stage
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
 BENCH = TOP / "tests/kernel/bench"
 SELFTESTS = TOP / "tests/kernel/selftests"
-NAMED = ["distro", "noinline"]  # configurations beside the release one
+NAMED = ["distro", "noinline", BETTER_C]  # configurations beside the release one
 OBJECTS = 2000  # of a first build, for its progress
 WORKLOADS = {"module": 20}
 

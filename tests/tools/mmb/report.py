@@ -5,9 +5,11 @@ import json
 import re
 import statistics
 import subprocess
+from itertools import takewhile
 
 from .boot import MACHINES
 from .common import TOP
+from .kbuild import CONFIG
 from .rows import ABOUT, BOOTS, NOISE_LIMIT, ROUND, mib
 
 # Of what a row's figure is a quotient.
@@ -154,8 +156,8 @@ def markdown(build, lines, data, clock, limits=True):
     hooks = [name.lower() for name in ("PAGE_OWNER", "PAGE_POISONING", "PAGE_TABLE_CHECK")
              if build.symbol(f"CONFIG_{name}") == "y"]
     config = data["configuration"]
-    what = "the release kernel's" if config == "release" else (
-        f"the release kernel's with tests/kernel/config/{config}.config: shown, without limits")
+    what = "the release kernel's." if config == "release" else (
+        f"the release kernel's with tests/kernel/config/{config}.config: shown, without limits.\n{about(config)}")
     llvm = "one LLVM" if tools["llvm_match"] else "different LLVMs"
     numa = "on" if build.symbol("CONFIG_NUMA") == "y" else "off"
     several = ", ".join(line.row.workload for line in lines if BOOTS[line.row.boot].cpus > 1)
@@ -168,7 +170,7 @@ def markdown(build, lines, data, clock, limits=True):
 Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
 ({llvm}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
 QEMU {data['qemu']}, one CPU{several and f' (two: {several})'}, NUMA {numa}.
-The configuration is {what}.
+The configuration is {what}
 Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 
 The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
@@ -178,6 +180,12 @@ figures are medians of runs, a run is the mean of its parts, and a row's noise i
 
 {paths}
 """
+
+
+def about(config):
+    """What the file of a named configuration says of the whole of it: its first comment, without the licence's line."""
+    text = (CONFIG / f"{config}.config").read_text().splitlines()[1:]
+    return "\n".join(line[2:] for line in takewhile(re.compile(r"# (?!CONFIG_)").match, text))
 
 
 def section(path, lines, limits):

@@ -20,6 +20,8 @@ SUPPORTED = (7, 2)
 
 # The order in which the paths build upon each other; each has its patches in patches/<path>/.
 PATHS = ["contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
+# What is offered to C, which needs none of them: CONFIG=better_c.
+BETTER_C = "better_c"
 
 # Files of ours that become files of the kernel.
 OURS = [
@@ -131,7 +133,9 @@ def patches_of(path, folder=TOP / "patches"):
 
 
 def series():
-    return [patch for path in PATHS + (["meter"] if metered() else []) for patch in patches_of(path)]
+    """The patches to build with. The last two folders are for evaluation only."""
+    more = [BETTER_C] if os.environ.get("CONFIG") == BETTER_C else []
+    return [patch for path in PATHS + more + (["meter"] if metered() else []) for patch in patches_of(path)]
 
 
 def touched_by(patches):
