@@ -12,7 +12,7 @@ import unittest
 from unittest import mock
 
 from built import built
-from mmb import expected, kselftest, ktap, rootfs, tree, upstream
+from mmb import expected, kbuild, kselftest, ktap, rootfs, tree, upstream
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
@@ -165,7 +165,7 @@ class Boots(unittest.TestCase):
                 script = pathlib.Path(scripts) / f"{name}.sh"
                 script.write_text(f"#!/bin/bash\n{text}\n")
                 script.chmod(0o755)
-            with mock.patch.object(kselftest, "SELFTESTS", pathlib.Path(scripts)), \
+            with mock.patch.object(kbuild, "SELFTESTS", pathlib.Path(scripts)), \
                     mock.patch.object(kselftest, "SLACK", 20):
                 guest = kselftest.Guest(self.build, [], tests, pathlib.Path(folder))
                 off = guest.all(tests, "off", lambda *_: None)
@@ -177,7 +177,7 @@ class Boots(unittest.TestCase):
 
     def test_a_program_of_ours_that_does_not_compile(self):
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sources, \
-                mock.patch.object(kselftest, "SELFTESTS", pathlib.Path(sources)):
+                mock.patch.object(kbuild, "SELFTESTS", pathlib.Path(sources)):
             for text, error in (("int main(void) { return 0; }", None),
                                 ("int main(void) { return no; }", "undeclared"),
                                 ("int main(void) { int unused; }", "unused variable")):
