@@ -27,14 +27,14 @@ def console(**by_mode):
             for line in (result(mode, "m", f"{value:.3f}"), "words", result(mode, "n", f"{10 * value:.3f}"))]
 
 
-def written(lines, config="release", limits=True):
+def written(lines, config="release", limits=True, scale="short"):
     """results.json and the report."""
     build = mock.Mock(arch="x86_64", named=config)
     build.base.version = "7.2.0"
     build.symbol.return_value = "y"
     build.toolchain.return_value = {"rustc": "1", "clang": "2", "llvm_match": True, "inline_helpers": True}
     with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")):
-        data = report.results(build, "commit", lines, "short", "icount")
+        data = report.results(build, "commit", lines, scale, "icount")
     return data, report.markdown(build, lines, data, "icount", limits)
 
 
@@ -97,6 +97,10 @@ class Written(unittest.TestCase):
         self.assertIn("| ext4-64k | insn_total | 500.000 | 101.000 | 70.000 | 0.693 | 7.14 |", sections[1])
         self.assertIn("32 MiB of clean pages", sections[1])
 
+    def test_the_command_that_wrote_it(self):
+        self.assertIn("`make evaluate`", written(self.lines())[1])
+        self.assertIn("`make evaluate SCALE=full`", written(self.lines(), scale="full")[1])
+
     def test_some_rows(self):
         text = written(self.lines([rows.ROWS[0]]))[1]
         self.assertIn("one CPU, NUMA on", text)
@@ -107,7 +111,7 @@ class Written(unittest.TestCase):
         data, text = written(self.lines(), "distro", limits=False)
         self.assertEqual(data["configuration"], "distro")
         self.assertIn("with tests/kernel/config/distro.config: shown, without limits", text)
-        self.assertIn("`make evaluate SCALE=full CONFIG=distro`", text)
+        self.assertIn("`make evaluate CONFIG=distro`", text)
         self.assertIn("shown, without limits.\nThe release kernel with what Debian's", text)
         self.assertIn("are in the release kernel as well.)\nHooks", text)
         self.assertIn("| 0.693 | - | - | 7.14 |", text)

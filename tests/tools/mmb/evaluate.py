@@ -94,8 +94,8 @@ def evaluate(arch, scale):
     lines = [found[row] for row in selected]
     clock, limits = "wall" if kvm else "icount", build.named == "release"
     data = report.results(build, measured, lines, scale, clock)
-    # Only the whole table of a configuration with a name is worth keeping.
-    tracked = scale == "full" and len(selected) == len(rows.ROWS) and not kvm and not any(
+    # Only the whole table of a configuration with a name is worth keeping; what is shown without limits may be short.
+    tracked = (scale == "full" or not limits) and len(selected) == len(rows.ROWS) and not kvm and not any(
         os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "KDIR"))
     where = TOP / "report" / (arch if limits else f"{arch}-{build.named}") if tracked else folder
     write_atomically(where / "results.json", report.to_json(data))

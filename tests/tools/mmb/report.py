@@ -164,6 +164,7 @@ def markdown(build, lines, data, clock, limits=True):
     paths = "\n\n".join(section(path, [line for line in lines if line.row.path == path], limits)
                         for path in dict.fromkeys(line.row.path for line in lines))
     given = "" if config == "release" else f" CONFIG={config}"
+    scale = " SCALE=full" if data["results"][0]["scale"] == "full" else ""
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
 # Figures, {build.arch}{given and "," + given}
 
@@ -176,7 +177,7 @@ Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
 figures are medians of runs, a run is the mean of its parts, and a row's noise is the spread of all its C runs.
 "Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
-`make evaluate SCALE=full{given}`.
+`make evaluate{scale}{given}`.
 
 {paths}
 """
