@@ -147,6 +147,7 @@ class RowsOfTheTable(unittest.TestCase):
                     mock.patch.object(rows, "scratch_image", lambda mib: mib):
                 guest = rows.BOOTS["reclaim"].guest()
             self.assertEqual((guest["memory"], guest["drives"]), (memory, [disk]))
+            self.assertIn(" init_on_alloc=0", guest["arguments"])
 
     def test_the_size_reaches_the_workload(self):
         for given, mib in (("", "32"), ("10240", "10240")):
