@@ -36,11 +36,11 @@ guest_packages="base-files bash dash coreutils util-linux mount procps grep sed 
 
 # The kernel source: the first of these suites that still has it.
 source_suites="trixie-backports forky sid"
-source_package=linux-source-7.2
+source_package=linux-source-7.3
 # Debian's own configuration of it.
-config_package=linux-config-7.2
+config_package=linux-config-7.3
 # What the series is tried on beside it, in these suites and experimental.
-other_packages="linux-source-7.2 linux-source-7.3"
+other_packages="linux-source-7.3 linux-source-7.4"
 
 # Crates that are built: the newest that rustc 1.85 builds, and the kernel accepts.
 bindgen_version=0.72.1
