@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Each hook of __free_pages_prepare() sees each page of a range, in each mode of
- * contig_free, while it is on. A hook that is off skips its case; the boots that
- * have it on say which cases may be skipped.
+ * contig_free, counted and frozen, while it is on. A hook that is off skips its
+ * case; the boots that have it on say which cases may be skipped.
  */
 
+#include <linux/debugobjects.h>
 #include <linux/kasan.h>
 #include <linux/kprobes.h>
 #include <linux/page_ext.h>
@@ -13,6 +14,7 @@
 #include <linux/pgalloc_tag.h>
 #include <linux/poison.h>
 #include <linux/ptrace.h>
+#include <linux/set_memory.h>
 #include <trace/events/kmem.h>
 #include "../internal.h"
 #include "mm_batch_kunit.h"
@@ -23,6 +25,24 @@
 
 #define RANGE_ORDER	9
 #define RANGE_PAGES	BIT(RANGE_ORDER)
+
+struct free_param {
+	struct mode_param mode;
+	bool frozen;
+};
+
+static const struct free_param frees[] = {
+	{ { "off", MM_BATCH_OFF } },
+	{ { "c", MM_BATCH_C } },
+	{ { "rust", MM_BATCH_RUST } },
+#ifdef CONFIG_CONTIG_ALLOC
+	{ { "off, frozen", MM_BATCH_OFF }, true },
+	{ { "c, frozen", MM_BATCH_C }, true },
+	{ { "rust, frozen", MM_BATCH_RUST }, true },
+#endif
+};
+
+KUNIT_ARRAY_PARAM_DESC(free, frees, mode.name);
 
 /* What a hook that leaves no trace in the page was called for. */
 static struct page *watched;
@@ -51,12 +71,23 @@ static __no_sanitize_address bool filled_with(struct page *page, u64 value)
 	return true;
 }
 
+static void free_range(struct page *page, bool frozen)
+{
+	if (!frozen)
+		__free_contig_range(page_to_pfn(page), RANGE_PAGES);
+#ifdef CONFIG_CONTIG_ALLOC
+	else
+		free_contig_frozen_range(page_to_pfn(page), RANGE_PAGES);
+#endif
+}
+
 /*
  * No page was seen before the range is freed, and each is right after. It is
  * filled with what no hook writes: fresh pages may hold what one wrote before.
  */
 static void check_hook(struct kunit *test, bool (*seen)(struct page *page))
 {
+	const struct free_param *param = test->param_value;
 	unsigned int i, before = 0, after = 0;
 	unsigned long flags;
 	struct page *page;
@@ -68,17 +99,38 @@ static void check_hook(struct kunit *test, bool (*seen)(struct page *page))
 	memset(page_address(page), 0x5a, RANGE_PAGES * PAGE_SIZE);
 	watched = page;
 	bitmap_zero(called_for, RANGE_PAGES);
+	for (i = 0; i < RANGE_PAGES; i++) {
+		/* What preparing a page is to reset. */
+		page[i].private = 1;
+		page_cpupid_xchg_last(page + i, 1);
+		SetPageReclaim(page + i);
+		if (param->frozen)
+			KUNIT_ASSERT_TRUE(test, page_ref_freeze(page + i, 1));
+	}
 
 	local_irq_save(flags);
 	for (i = 0; i < RANGE_PAGES; i++)
 		before += seen(page + i);
-	__free_contig_range(page_to_pfn(page), RANGE_PAGES);
+	free_range(page, param->frozen);
 	for (i = 0; i < RANGE_PAGES; i++)
 		after += seen(page + i);
 	local_irq_restore(flags);
 
 	KUNIT_EXPECT_EQ(test, before, 0);
 	KUNIT_EXPECT_EQ(test, after, RANGE_PAGES);
+}
+
+/* What is done in any case. A buddy's first page has its order in private. */
+static bool is_reset(struct page *page)
+{
+	return !(page->flags.f & PAGE_FLAGS_CHECK_AT_PREP) &&
+	       page_cpupid_last(page) == (-1 & LAST_CPUPID_MASK) &&
+	       (!page->private || PageBuddy(page));
+}
+
+static void test_page_reset(struct kunit *test)
+{
+	check_hook(test, is_reset);
 }
 
 static void probe_mm_page_free(void *data, struct page *page, unsigned int order)
@@ -116,27 +168,36 @@ static void test_page_owner(struct kunit *test)
 	kunit_skip(test, "needs CONFIG_PAGE_OWNER and page_owner=on");
 }
 
-#ifdef CONFIG_PAGE_TABLE_CHECK
-static int probe_page_table_check(struct kprobe *probe, struct pt_regs *regs)
+/* A hook that is told a page and an order. */
+static int probe_page(struct kprobe *probe, struct pt_regs *regs)
 {
 	note_call((struct page *)regs_get_kernel_argument(regs, 0),
 		  regs_get_kernel_argument(regs, 1));
 	return 0;
 }
-#endif
+
+/* A hook that is told where memory begins, and its length. */
+static int probe_memory(struct kprobe *probe, struct pt_regs *regs)
+{
+	note_call(virt_to_page((void *)regs_get_kernel_argument(regs, 0)),
+		  get_order(regs_get_kernel_argument(regs, 1)));
+	return 0;
+}
+
+static void check_called(struct kunit *test, const char *function, kprobe_pre_handler_t note)
+{
+	struct kprobe probe = { .symbol_name = function, .pre_handler = note };
+
+	KUNIT_ASSERT_EQ(test, register_kprobe(&probe), 0);
+	check_hook(test, was_called_for);
+	unregister_kprobe(&probe);
+}
 
 static void test_page_table_check(struct kunit *test)
 {
 #ifdef CONFIG_PAGE_TABLE_CHECK
-	struct kprobe probe = {
-		.symbol_name = "__page_table_check_zero",
-		.pre_handler = probe_page_table_check,
-	};
-
 	if (!static_branch_likely(&page_table_check_disabled)) {
-		KUNIT_ASSERT_EQ(test, register_kprobe(&probe), 0);
-		check_hook(test, was_called_for);
-		unregister_kprobe(&probe);
+		check_called(test, "__page_table_check_zero", probe_page);
 		return;
 	}
 #endif
@@ -159,6 +220,20 @@ static void test_alloc_tag(struct kunit *test)
 	}
 #endif
 	kunit_skip(test, "needs CONFIG_MEM_ALLOC_PROFILING, on");
+}
+
+static void test_no_locks(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_LOCKDEP))
+		kunit_skip(test, "needs CONFIG_LOCKDEP");
+	check_called(test, "debug_check_no_locks_freed", probe_memory);
+}
+
+static void test_no_objects(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_DEBUG_OBJECTS_FREE))
+		kunit_skip(test, "needs CONFIG_DEBUG_OBJECTS_FREE");
+	check_called(test, "debug_check_no_obj_freed", probe_memory);
 }
 
 static bool is_poisoned(struct page *page)
@@ -207,14 +282,30 @@ static void test_kasan(struct kunit *test)
 #endif
 }
 
+static bool is_unmapped(struct page *page)
+{
+	return !kernel_page_present(page);
+}
+
+static void test_debug_pagealloc(struct kunit *test)
+{
+	if (!debug_pagealloc_enabled_static())
+		kunit_skip(test, "needs CONFIG_DEBUG_PAGEALLOC and debug_pagealloc=on");
+	check_hook(test, is_unmapped);
+}
+
 static struct kunit_case hooks_cases[] = {
-	KUNIT_CASE_PARAM(test_trace_mm_page_free, mode_gen_params),
-	KUNIT_CASE_PARAM(test_page_owner, mode_gen_params),
-	KUNIT_CASE_PARAM(test_page_table_check, mode_gen_params),
-	KUNIT_CASE_PARAM(test_alloc_tag, mode_gen_params),
-	KUNIT_CASE_PARAM(test_page_poison, mode_gen_params),
-	KUNIT_CASE_PARAM(test_init_on_free, mode_gen_params),
-	KUNIT_CASE_PARAM(test_kasan, mode_gen_params),
+	KUNIT_CASE_PARAM(test_page_reset, free_gen_params),
+	KUNIT_CASE_PARAM(test_trace_mm_page_free, free_gen_params),
+	KUNIT_CASE_PARAM(test_page_owner, free_gen_params),
+	KUNIT_CASE_PARAM(test_page_table_check, free_gen_params),
+	KUNIT_CASE_PARAM(test_alloc_tag, free_gen_params),
+	KUNIT_CASE_PARAM(test_no_locks, free_gen_params),
+	KUNIT_CASE_PARAM(test_no_objects, free_gen_params),
+	KUNIT_CASE_PARAM(test_page_poison, free_gen_params),
+	KUNIT_CASE_PARAM(test_init_on_free, free_gen_params),
+	KUNIT_CASE_PARAM(test_kasan, free_gen_params),
+	KUNIT_CASE_PARAM(test_debug_pagealloc, free_gen_params),
 	{}
 };
 

@@ -15,6 +15,7 @@
 #include <linux/vmalloc.h>
 #include <linux/vmstat.h>
 #include "../internal.h"
+#include "../page_alloc.h"
 #include "mm_batch_kunit.h"
 
 static unsigned long pgfree_here(void)

@@ -62,7 +62,7 @@ static pte_t odd(struct context *c, pte_t pte)
 	case 1:
 		return pte_mkspecial(pte);
 	case 2:
-		return pte_mkuffd_wp(pte);
+		return pte_mkuffd(pte);
 	case 3:
 		return pte_modify(pte, vm_get_page_prot(VM_NONE));
 	case 4:
@@ -83,7 +83,7 @@ static void fill(struct context *c, const struct start *s)
 	bool writable = chance(c, 2), shared_soft = chance(c, 2), shared_dirty = chance(c, 2);
 
 	if (chance(c, 8))
-		pte = pte_mkuffd_wp(pte);
+		pte = pte_mkuffd(pte);
 	memset(c->table, 0, PAGE_SIZE);
 	for (i = s->index; i < PTRS_PER_PTE; i++, pte = pte_advance_pfn(pte, 1)) {
 		pte_t made = pte;

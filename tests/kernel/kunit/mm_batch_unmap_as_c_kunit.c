@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * file_unmap in Rust against C: what try_to_unmap() leaves of large folios whose PTEs have
- * their bits by chance, with each of the named differences on and off.
+ * their bits by chance, with the named difference on and off.
  *
- * The differences change which PTEs make a run, and so how many runs there are. What is
- * left is the same, with one exception. C unmaps a lazyfree folio under userfaultfd write
- * protection page by page: pages in front of the first dirty one are discarded before that
- * one is met. A run with a dirty page is kept whole, as it is in other VMAs, in C as well.
+ * The difference changes which PTEs make a run, and so how many runs there are. What is
+ * left is the same.
  */
 
 #include <linux/prandom.h>
 #include "mm_batch_unmap_kunit.h"
 
-struct differences_param {
+struct mixed_param {
 	const char *name;
-	struct mm_batch_file_unmap_differences differences;
+	bool mixed_file_runs;
 };
 
-static const struct differences_param differences[] = {
-	{ "none", {} },
-	{ "uffd_wp_runs", { .uffd_wp_runs = true } },
-	{ "mixed_file_runs", { .mixed_file_runs = true } },
-	{ "both", { .uffd_wp_runs = true, .mixed_file_runs = true } },
+static const struct mixed_param mixed[] = {
+	{ "none", false },
+	{ "mixed_file_runs", true },
 };
 
-KUNIT_ARRAY_PARAM_DESC(differences, differences, name);
+KUNIT_ARRAY_PARAM_DESC(mixed, mixed, name);
 
 /* A case: all that chance decides is decided by the seed. */
 struct draw {
@@ -71,7 +67,7 @@ static void shape(struct mapping *m, const struct draw *draw)
 		if (young & BIT(i))
 			pte = pte_mkyoung(pte);
 		if (draw->uffd_wp && (uniform || wp & BIT(i)))
-			pte = pte_mkuffd_wp(pte);
+			pte = pte_mkuffd(pte);
 		change_pte(m, i, pte);
 	}
 	folio_clear_dirty(m->folio);
@@ -79,8 +75,7 @@ static void shape(struct mapping *m, const struct draw *draw)
 }
 
 /* Unmaps in that mode, in a VMA that userfaultfd has registered or not. */
-static struct unmapped run(struct kunit *test, enum mm_batch_mode mode, const struct draw *draw,
-			   bool registered)
+static struct unmapped run(struct kunit *test, enum mm_batch_mode mode, const struct draw *draw)
 {
 	struct mapping m = map(test, draw->kind, draw->before);
 	bool file = draw->kind == KIND_FILE || draw->kind == KIND_SHMEM;
@@ -88,7 +83,7 @@ static struct unmapped run(struct kunit *test, enum mm_batch_mode mode, const st
 	struct runs want;
 
 	mmap_write_lock(m.mm);
-	if (registered)
+	if (draw->uffd_wp)
 		vm_flags_set(m.vma, VM_UFFD_WP);
 	mmap_write_unlock(m.mm);
 	mmap_read_lock(m.mm);
@@ -97,7 +92,7 @@ static struct unmapped run(struct kunit *test, enum mm_batch_mode mode, const st
 	if (draw->held)
 		folio_get(m.folio);
 	mm_batch_file_unmap_set_mode(mode);
-	want = expected_runs(&m, mm_batch_file_unmap_differences);
+	want = expected_runs(&m);
 	r = unmap(test, &m, 0);
 	/* A folio that is kept ends the walk. */
 	if (file || !r.mapcount)
@@ -141,7 +136,6 @@ struct seen {
 
 static void as_c(struct kunit *test, const enum kind *kinds, unsigned int nr, struct seen *seen)
 {
-	const struct differences_param *param = test->param_value;
 	unsigned int i;
 
 	for (i = 0; i < 128; i++) {
@@ -152,16 +146,11 @@ static void as_c(struct kunit *test, const enum kind *kinds, unsigned int nr, st
 			.held = i % 5 == 0,
 			.seed = i,
 		};
-		bool anon = draw.kind == KIND_LAZYFREE || draw.kind == KIND_DROPPABLE;
-		/* The exception: what C leaves where userfaultfd has no part in it. */
-		bool exception = anon && param->differences.uffd_wp_runs;
 		struct unmapped c, rust;
 
-		c = run(test, MM_BATCH_C, &draw, draw.uffd_wp && !exception);
-		rust = run(test, MM_BATCH_RUST, &draw, draw.uffd_wp);
+		c = run(test, MM_BATCH_C, &draw);
+		rust = run(test, MM_BATCH_RUST, &draw);
 		expect_same(test, &c, &rust);
-		if (exception && draw.uffd_wp)
-			c = run(test, MM_BATCH_C, &draw, true);
 		seen->c_runs += c.runs.count;
 		seen->rust_runs += rust.runs.count;
 		seen->gone += !rust.mapcount;
@@ -175,11 +164,11 @@ static void as_c(struct kunit *test, const enum kind *kinds, unsigned int nr, st
 static void test_file_as_c(struct kunit *test)
 {
 	static const enum kind kinds[] = { KIND_FILE, KIND_SHMEM };
-	const struct differences_param *param = test->param_value;
+	const struct mixed_param *param = test->param_value;
 	struct seen seen = {};
 
 	as_c(test, kinds, ARRAY_SIZE(kinds), &seen);
-	if (param->differences.uffd_wp_runs || param->differences.mixed_file_runs)
+	if (param->mixed_file_runs)
 		KUNIT_EXPECT_LT(test, seen.rust_runs, seen.c_runs);
 	else
 		KUNIT_EXPECT_EQ(test, seen.rust_runs, seen.c_runs);
@@ -188,42 +177,38 @@ static void test_file_as_c(struct kunit *test)
 static void test_lazyfree_as_c(struct kunit *test)
 {
 	static const enum kind kinds[] = { KIND_LAZYFREE, KIND_DROPPABLE };
-	const struct differences_param *param = test->param_value;
 	struct seen seen = {};
 
 	as_c(test, kinds, ARRAY_SIZE(kinds), &seen);
-	if (param->differences.uffd_wp_runs)
-		KUNIT_EXPECT_LT(test, seen.rust_runs, seen.c_runs);
-	else
-		KUNIT_EXPECT_EQ(test, seen.rust_runs, seen.c_runs);
+	KUNIT_EXPECT_EQ(test, seen.rust_runs, seen.c_runs);
 	KUNIT_EXPECT_GT(test, seen.gone, 0);
 	KUNIT_EXPECT_GT(test, seen.kept, 0);
 	KUNIT_EXPECT_GT(test, seen.partly, 0);
 }
 
 static struct kunit_case as_c_cases[] = {
-	KUNIT_CASE_PARAM(test_file_as_c, differences_gen_params),
-	KUNIT_CASE_PARAM(test_lazyfree_as_c, differences_gen_params),
+	KUNIT_CASE_PARAM(test_file_as_c, mixed_gen_params),
+	KUNIT_CASE_PARAM(test_lazyfree_as_c, mixed_gen_params),
 	{}
 };
 
 static enum mm_batch_mode mode_before_as_c;
-static struct mm_batch_file_unmap_differences differences_before;
+static bool mixed_before;
 
 static int as_c_init(struct kunit *test)
 {
-	const struct differences_param *param = test->param_value;
+	const struct mixed_param *param = test->param_value;
 
 	mode_before_as_c = mm_batch_file_unmap_mode();
-	differences_before = mm_batch_file_unmap_differences;
-	mm_batch_file_unmap_differences = param->differences;
+	mixed_before = mm_batch_file_unmap_mixed_file_runs;
+	WRITE_ONCE(mm_batch_file_unmap_mixed_file_runs, param->mixed_file_runs);
 	return unmap_kunit_begin(test);
 }
 
 static void as_c_exit(struct kunit *test)
 {
 	unmap_kunit_end(test);
-	mm_batch_file_unmap_differences = differences_before;
+	WRITE_ONCE(mm_batch_file_unmap_mixed_file_runs, mixed_before);
 	mm_batch_file_unmap_set_mode(mode_before_as_c);
 }
 

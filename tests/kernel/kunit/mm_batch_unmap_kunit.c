@@ -4,6 +4,8 @@
  * maps, in each mode. Which runs it takes, and that every count is exact afterwards.
  */
 
+#include <linux/completion.h>
+#include <linux/kthread.h>
 #include <trace/events/mm_batch.h>
 #include "mm_batch_kunit.h"
 #include "mm_batch_unmap_kunit.h"
@@ -12,7 +14,7 @@
 static void gone(struct kunit *test, struct mapping *m, unsigned int nr, unsigned int left)
 {
 	bool anon = folio_test_anon(m->folio), shmem = !anon && folio_test_swapbacked(m->folio);
-	struct runs want = expected_runs(m, mm_batch_file_unmap_differences);
+	struct runs want = expected_runs(m);
 	int refs = folio_ref_count(m->folio);
 	struct unmapped r = unmap(test, m, 0);
 
@@ -24,6 +26,10 @@ static void gone(struct kunit *test, struct mapping *m, unsigned int nr, unsigne
 	KUNIT_EXPECT_EQ(test, r.swap, 0);
 	KUNIT_EXPECT_EQ(test, r.mapcount, left);
 	KUNIT_EXPECT_EQ(test, refs - r.refs, nr);
+	/* Told before anything went, and there was something. */
+	KUNIT_EXPECT_GE(test, r.rss, nr);
+	KUNIT_EXPECT_EQ(test, r.hiwater, r.rss);
+	KUNIT_EXPECT_FALSE(test, r.pending);
 }
 
 /* Nothing is gone, and every count and every PTE's page say so. */
@@ -60,19 +66,80 @@ static void test_whole(struct kunit *test)
 	}
 }
 
-/* The same, with the flush put off where the architecture allows it. */
+/* Another CPU that has the mm, so that x86 puts flushes off. */
+struct other_cpu {
+	struct mm_struct *mm;
+	struct completion has, done;
+};
+
+static int have_mm(void *data)
+{
+	struct other_cpu *other = data;
+
+	kthread_use_mm(other->mm);
+	complete(&other->has);
+	wait_for_completion(&other->done);
+	kthread_unuse_mm(other->mm);
+	return 0;
+}
+
+static struct task_struct *on_other_cpu(struct kunit *test, struct other_cpu *other)
+{
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct task_struct *task;
+
+	if (cpu >= nr_cpu_ids)
+		kunit_skip(test, "needs a second CPU");
+	init_completion(&other->has);
+	init_completion(&other->done);
+	task = kthread_run_on_cpu(have_mm, other, cpu, "mm_batch/%u");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&other->has);
+	return get_task_struct(task);
+}
+
+/*
+ * A flush that is put off is pending in each mode, and is known to be for a dirty PTE if
+ * any of the folio's is: the first, another, or none.
+ */
+static void deferred(struct kunit *test, enum kind kind, int dirty)
+{
+	struct mapping m = map(test, kind, NR);
+	struct unmapped r;
+	int i;
+
+	for (i = 0; i < NR; i++) {
+		pte_t pte = pte_mkclean(pte_at(&m, i));
+
+		change_pte(&m, i, i == dirty ? pte_mkdirty(pte) : pte);
+	}
+	folio_clear_dirty(m.folio);
+	flush_tlb_mm(m.mm);
+	r = unmap(test, &m, TTU_BATCH_FLUSH);
+	KUNIT_EXPECT_TRUE(test, r.pending);
+	KUNIT_EXPECT_EQ_MSG(test, r.pending_dirty, dirty >= 0, "kind %u, dirty %d", kind, dirty);
+	/* Only what is lazyfree and dirty stays. */
+	KUNIT_EXPECT_EQ(test, r.dirty, dirty >= 0);
+	if (kind != KIND_LAZYFREE || dirty < 0)
+		KUNIT_EXPECT_EQ(test, r.mapcount, 0);
+	else
+		KUNIT_EXPECT_GT(test, r.mapcount, 0);
+	unmap_all(&m);
+}
+
 static void test_deferred_flush(struct kunit *test)
 {
+	struct other_cpu other = { .mm = current->mm };
+	struct task_struct *task = on_other_cpu(test, &other);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(unmapped_kinds); i++) {
-		struct mapping m = map(test, unmapped_kinds[i], NR / 2);
-		struct unmapped r = unmap(test, &m, TTU_BATCH_FLUSH);
-
-		KUNIT_EXPECT_EQ(test, r.anon + r.shmem + r.file, NR);
-		KUNIT_EXPECT_EQ(test, r.mapcount, 0);
-		unmap_all(&m);
+		deferred(test, unmapped_kinds[i], -1);
+		deferred(test, unmapped_kinds[i], 0);
+		deferred(test, unmapped_kinds[i], NR - 1);
 	}
+	complete(&other.done);
+	kthread_stop_put(task);
 }
 
 /* The VMA ends within the folio, which goes on in another one, the bits of all PTEs alike. */

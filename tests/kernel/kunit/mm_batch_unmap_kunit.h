@@ -54,8 +54,10 @@ struct runs {
 struct unmapped {
 	unsigned long ptes[NR];		/* page frames as from the folio's first */
 	long file, anon, shmem, swap;	/* what they went down by */
+	long rss, hiwater;		/* what there was, and what is known to have been */
 	int mapcount, refs;
 	bool dirty, swapbacked;
+	bool pending, pending_dirty;	/* a flush that was put off, and for a dirty PTE */
 	struct runs runs;
 };
 
@@ -191,7 +193,8 @@ static inline void move(struct kunit *test, unsigned long from, unsigned long to
 	mmap_write_lock(mm);
 	pmc.old = vma_lookup(mm, from);
 	vma_start_write(pmc.old);
-	pmc.new = copy_vma(&pmc.old, to, LENGTH, pmc.old->vm_pgoff, &pmc.need_rmap_locks, false);
+	pmc.new = copy_vma(&pmc.old, to, LENGTH, vma_start_pgoff(pmc.old),
+			   vma_start_anon_pgoff(pmc.old), &pmc.need_rmap_locks, false);
 	if (pmc.new) {
 		moved = move_page_tables(&pmc);
 		vm_stat_account(mm, pmc.new->vm_flags, NR);
@@ -283,23 +286,17 @@ static inline bool maps_page(struct mapping *m, unsigned int i)
 	return pte_present(pte) && pte_pfn(pte) == folio_pfn(m->folio) + i;
 }
 
-/*
- * The runs that the present mode is to find, by their definition. @differences: of Rust
- * from C.
- */
-static inline struct runs
-expected_runs(struct mapping *m, struct mm_batch_file_unmap_differences differences)
+/* The runs that the present mode is to find, by their definition. */
+static inline struct runs expected_runs(struct mapping *m)
 {
 	enum mm_batch_mode mode = mm_batch_file_unmap_mode();
 	struct vm_area_struct *vma, *before = NULL;
 	struct runs runs = {};
 	pte_t pte, first;
 	unsigned int i;
-	bool mixed;
+	bool mixed = mode == MM_BATCH_RUST && mm_batch_file_unmap_mixed_file_runs &&
+		     !folio_test_anon(m->folio);
 
-	if (mode != MM_BATCH_RUST)
-		differences = (struct mm_batch_file_unmap_differences){};
-	mixed = differences.mixed_file_runs && !folio_test_anon(m->folio);
 	for (i = 0; i < NR; i++, before = vma) {
 		unsigned long addr = m->addr + i * PAGE_SIZE;
 
@@ -308,8 +305,7 @@ expected_runs(struct mapping *m, struct mm_batch_file_unmap_differences differen
 			continue;
 		pte = pte_at(m, i);
 		if (mode != MM_BATCH_OFF && vma == before && !IS_ALIGNED(addr, PMD_SIZE) &&
-		    (!userfaultfd_wp(vma) || differences.uffd_wp_runs) &&
-		    !pte_uffd_wp(pte) == !pte_uffd_wp(first) &&
+		    !pte_uffd(pte) == !pte_uffd(first) &&
 		    (mixed || (!pte_write(pte) == !pte_write(first) &&
 			       !pte_soft_dirty(pte) == !pte_soft_dirty(first)))) {
 			runs.run[runs.count - 1].nr++;
@@ -339,12 +335,25 @@ static inline long rss(struct mm_struct *mm, int member)
 	return percpu_counter_sum(&mm->rss_stat[member]);
 }
 
+/* All of a counter where get_mm_rss() looks for it, which no other CPU changes. */
+static inline void settle_rss(struct mm_struct *mm)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_MM_COUNTERS; i++)
+		percpu_counter_set(&mm->rss_stat[i], rss(mm, i));
+}
+
 static inline struct unmapped unmap(struct kunit *test, struct mapping *m, enum ttu_flags flags)
 {
+	struct tlbflush_unmap_batch *ubc = &current->tlb_ubc;
 	struct recorder *recorder = test->priv;
 	struct unmapped r = {};
 	unsigned int i;
 
+	settle_rss(m->mm);
+	r.rss = get_mm_rss(m->mm);
+	m->mm->hiwater_rss = 0;
 	r.file = rss(m->mm, MM_FILEPAGES);
 	r.anon = rss(m->mm, MM_ANONPAGES);
 	r.shmem = rss(m->mm, MM_SHMEMPAGES);
@@ -355,9 +364,13 @@ static inline struct unmapped unmap(struct kunit *test, struct mapping *m, enum 
 	folio_lock(m->folio);
 	recorder->runs.count = 0;
 	recorder->addr = m->addr;
+	try_to_unmap_flush();
 	try_to_unmap(m->folio, flags | TTU_SYNC);
 	recorder->addr = 0;
+	r.pending = ubc->flush_required;
+	r.pending_dirty = ubc->writable;
 	try_to_unmap_flush();
+	r.hiwater = m->mm->hiwater_rss;
 	r.runs = recorder->runs;
 	r.dirty = folio_test_dirty(m->folio);
 	r.swapbacked = folio_test_swapbacked(m->folio);

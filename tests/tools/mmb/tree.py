@@ -16,10 +16,10 @@ import subprocess
 from . import hooks
 from .common import CACHE, TOP, Error, brought, need_space, say, write_atomically
 
-SUPPORTED = (7, 2)
+SUPPORTED = (7, 3)
 
 # The order in which the paths build upon each other; each has its patches in patches/<path>/.
-PATHS = ["contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
+PATHS = ["fixes", "contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
 # What is offered to C, which needs none of them: CONFIG=better_c.
 BETTER_C = "better_c"
 
