@@ -44,6 +44,14 @@ use core::{
     ptr, //
 };
 
+mod stage;
+use stage::Stages;
+pub use stage::{
+    Cleared,
+    ForGood,
+    Stage, //
+};
+
 /// One stop of an rmap walk: a present PTE that maps a page of a large folio, and what unmapping a
 /// run that begins there needs of mm. Every loop that writes PTEs or pages is one method.
 ///
@@ -285,96 +293,8 @@ impl<W: UnmapWalk> ClearedPtes<W> {
     }
 }
 
-/// Cleared PTEs of which nothing is restored any more.
-///
-/// # Invariants
-///
-/// The run is being committed.
-#[derive(Debug)]
-pub struct ForGood<'r, W: UnmapWalk>(&'r ClearedPtes<W>);
-
-impl<W: UnmapWalk> ForGood<'_, W> {
-    /// The PTEs.
-    #[inline]
-    pub fn ptes(&self) -> &ClearedPtes<W> {
-        self.0
-    }
-}
-
-/// What has to be had, or found to be so, before a cleared run may go for good.
-///
-/// A value of it says so. It ends in [`undo`](Self::undo) or in [`complete`](Self::complete), which
-/// cannot fail: all that can is done when it is entered.
-///
-/// Context of all methods: folio lock and page table lock held; none sleeps.
-pub trait Stage<W: UnmapWalk>: Sized {
-    /// Why it was refused.
-    type Refused;
-
-    /// Enters the stage. What was begun is undone if it is refused.
-    fn enter(ptes: &ClearedPtes<W>) -> Result<Self, Self::Refused>;
-
-    /// Undoes it, when the stages that came behind it are undone, and before the PTEs are back.
-    #[inline]
-    fn undo(self, _ptes: &ClearedPtes<W>) {}
-
-    /// Does what follows from it, behind what the stages in front of it do, and before counters, rmap
-    /// and references.
-    #[inline]
-    fn complete(self, _ptes: &ForGood<'_, W>) {}
-}
-
-mod sealed {
-    use super::*;
-
-    /// The stages that a run is in, the last one first.
-    pub trait Stages<W: UnmapWalk> {
-        fn undo(self, ptes: &ClearedPtes<W>);
-        fn complete(self, ptes: &ForGood<'_, W>);
-    }
-}
-use sealed::Stages;
-
-/// The stage that each run begins with: its PTEs are cleared.
-///
-/// # Invariants
-///
-/// One is made for a run that is cleared.
-#[derive(Debug)]
-pub struct Cleared(());
-
-impl<W: UnmapWalk> Stages<W> for Cleared {
-    #[allow(unsafe_code)]
-    #[inline]
-    fn undo(self, ptes: &ClearedPtes<W>) {
-        // SAFETY: The run is cleared, and as there is one of `self`, it is this stage's to restore.
-        unsafe { ptes.walk.set_ptes(&ptes.part) }
-    }
-
-    #[allow(unsafe_code)]
-    #[inline]
-    fn complete(self, ptes: &ForGood<'_, W>) {
-        let ClearedPtes { walk, part } = ptes.0;
-        // SAFETY: The run is cleared, and this stage comes first.
-        unsafe { walk.leave_behind(part) }
-    }
-}
-
-impl<W: UnmapWalk, T: Stage<W>, S: Stages<W>> Stages<W> for (T, S) {
-    #[inline]
-    fn undo(self, ptes: &ClearedPtes<W>) {
-        let (last, before) = self;
-        last.undo(ptes);
-        before.undo(ptes);
-    }
-
-    #[inline]
-    fn complete(self, ptes: &ForGood<'_, W>) {
-        let (last, before) = self;
-        before.complete(ptes);
-        last.complete(ptes);
-    }
-}
+/// A run that is mapped again, as it was refused a stage, and why.
+pub type Refusal<W, T> = (PteRun<W>, <T as Stage<W>>::Refused);
 
 /// A run of PTEs that are cleared, while rmap, counters and references still count its mappings, and
 /// the stages that it has been through.
@@ -401,7 +321,7 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
 
     /// Enters a stage; if it is refused, the run is restored.
     #[inline]
-    pub fn stage<T: Stage<W>>(self) -> Result<ClearedRun<W, (T, S)>, (PteRun<W>, T::Refused)> {
+    pub fn stage<T: Stage<W>>(self) -> Result<ClearedRun<W, (T, S)>, Refusal<W, T>> {
         match T::enter(&self.ptes) {
             Ok(stage) => {
                 let (ptes, stages) = self.into_parts();

@@ -4,7 +4,9 @@
 //! the PTEs still cleared, or completed, the first one first, in front of the counters.
 
 use mm_batch::unmap::{
+    Cleared,
     ClearedPtes,
+    ClearedRun,
     ForGood,
     PteRun,
     Stage, //
@@ -90,9 +92,12 @@ fn words() -> [u64; 4] {
     [0, 1, 2, 3].map(|i| pte(PFN + i, WRITE))
 }
 
+/// A run that is in both.
+type Both = (Second, (First, Cleared));
+
 /// Runs `then` on a run that is cleared and in both stages.
 fn staged<T>(
-    then: impl FnOnce(mm_batch::unmap::ClearedRun<Walk<'_>, Both>) -> T,
+    then: impl FnOnce(ClearedRun<Walk<'_>, Both>) -> T,
 ) -> (T, Mm, Vec<Event>, Vec<(&'static str, usize)>) {
     let folio = Folio::new(PFN, 4);
     folio.map(4);
@@ -104,8 +109,6 @@ fn staged<T>(
     });
     (result, mm, events, DONE.take())
 }
-
-type Both = (Second, (First, mm_batch::unmap::Cleared));
 
 const ENTERED: [(&str, usize); 2] = [("first", 2), ("second", 2)];
 const UNDONE: [(&str, usize); 2] = [("second undone", 2), ("first undone", 2)];
