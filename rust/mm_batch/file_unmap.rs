@@ -2,7 +2,7 @@
 
 //! Unmapping a run of PTEs of a large folio in reclaim: of a file, of shmem, or lazyfree.
 //!
-//! C: the present-PTE path of `try_to_unmap_one()` with `folio_unmap_pte_batch()`, mm/rmap.c, 7.2.
+//! C: the present-PTE path of `try_to_unmap_one()` with `folio_unmap_pte_batch()`, mm/rmap.c, 7.3.
 //! What C leaves, this leaves: PTEs, markers, rss, mapcount, references, the folio's flags. The
 //! [`Differences`] are named, and each can be switched off, so that a test can ask for none.
 //!
@@ -16,14 +16,12 @@
 #![forbid(unsafe_code)]
 
 use crate::{
-    pte_batch::{
-        Pte,
-        RunLength, //
-    },
-    pte_run::{
-        ClearedRun,
+    pte_run::RunLength,
+    unmap::{
+        ClearedPtes,
         MixedRun,
         PteRun,
+        Stage,
         UnmapWalk, //
     }, //
 };
@@ -32,19 +30,8 @@ use crate::{
 ///
 /// Context of all methods: folio lock and page table lock held; none sleeps.
 pub trait FileUnmapWalk: UnmapWalk {
-    /// Whether the VMA is registered with userfaultfd for write protection (C:
-    /// `userfaultfd_wp()`).
-    fn userfaultfd_wp(&self) -> bool;
-
-    /// Leaves a uffd-wp marker in each of the run's PTEs, all of which are none, if the VMA is not
-    /// anonymous, is write-protected by userfaultfd, and `cleared`, so each PTE of the run, has the
-    /// bit.
-    ///
-    /// C: `pte_install_uffd_wp_if_needed()`, include/linux/mm_inline.h, 7.2, for each.
-    fn install_uffd_wp_markers(&mut self, cleared: Pte, nr: RunLength);
-
     /// `smp_mb()`. Pairs with the one between taking the reference and reading the PTE again in
-    /// GUP-fast (`try_grab_folio_fast()`, mm/gup.c, 7.2: the fully ordered reference).
+    /// GUP-fast (`try_grab_folio_fast()`, mm/gup.c, 7.3: the fully ordered reference).
     fn smp_mb(&self);
 
     /// `smp_rmb()`. Pairs with the full order of `folio_put()` in whoever made the folio dirty and
@@ -57,6 +44,15 @@ pub trait FileUnmapWalk: UnmapWalk {
     /// The folio's mappings (C: `folio_mapcount()`).
     fn folio_mapcount(&self) -> i32;
 
+    /// Whether the folio is anonymous (C: `folio_test_anon()`).
+    fn folio_test_anon(&self) -> bool;
+
+    /// Whether the folio is swap-backed (C: `folio_test_swapbacked()`).
+    fn folio_test_swapbacked(&self) -> bool;
+
+    /// Whether the folio is in the swap cache (C: `folio_test_swapcache()`).
+    fn folio_test_swapcache(&self) -> bool;
+
     /// Whether the folio is dirty (C: `folio_test_dirty()`).
     fn folio_test_dirty(&self) -> bool;
 
@@ -64,10 +60,10 @@ pub trait FileUnmapWalk: UnmapWalk {
     fn vma_droppable(&self) -> bool;
 
     /// Makes a lazyfree folio an ordinary anonymous one again (C: `folio_set_swapbacked()`).
-    fn folio_set_swapbacked(&mut self);
+    fn folio_set_swapbacked(&self);
 }
 
-/// What the folio is. Swap-backed anonymous folios are not of this path.
+/// What the folio is, of those that are of this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// In the page cache: a file's or shmem's.
@@ -76,14 +72,26 @@ pub enum Kind {
     Lazyfree,
 }
 
-/// In what this differs from 7.2's C on purpose.
+impl Kind {
+    /// The kind of the walk's folio; `None` if it is not of this path: swap-backed anonymous folios,
+    /// and those that are in the swap cache without being swap-backed, at which C warns.
+    ///
+    /// C: the branches of `try_to_unmap_one()` and `ttu_anon_folio()`, mm/rmap.c, 7.3.
+    #[inline]
+    pub fn of<W: FileUnmapWalk>(walk: &W) -> Option<Self> {
+        if !walk.folio_test_anon() {
+            Some(Self::File)
+        } else if !walk.folio_test_swapbacked() && !walk.folio_test_swapcache() {
+            Some(Self::Lazyfree)
+        } else {
+            None
+        }
+    }
+}
+
+/// In what this differs from 7.3's C on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Differences {
-    /// Runs in VMAs with userfaultfd write protection, too, where C goes PTE by PTE: the uffd-wp
-    /// bit is the same in all of a run, so each of its PTEs gets the marker, or none does. A
-    /// lazyfree run is discarded or kept as a whole there, as it is elsewhere; C discards what
-    /// comes in front of the first dirty page.
-    pub uffd_wp_runs: bool,
     /// A file folio's run goes on where the write or soft-dirty bit changes. Nothing of it is ever
     /// restored, so no PTE can get another's write bit, and unmapping a file's PTE drops its
     /// soft-dirty bit in any case.
@@ -93,55 +101,75 @@ pub struct Differences {
 impl Differences {
     /// All of them: how the kernel runs.
     pub const ALL: Self = Self {
-        uffd_wp_runs: true,
         mixed_file_runs: true,
     };
 
     /// None: what C does, to the letter. A file's run is then one that could be restored, though
     /// nothing of a file ever is.
     pub const NONE: Self = Self {
-        uffd_wp_runs: false,
         mixed_file_runs: false,
     };
 }
 
-/// Unmaps the run of PTEs that begins with the walk's, which is `first`.
-///
-/// Returns the run's length in pages, or `None` if the folio is to stay mapped: then the PTEs are
-/// what they were (see [`ClearedRun`] for what a rollback leaves), and the walk is to end.
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the walk ends if the folio stays mapped"]
+pub enum Outcome {
+    /// So many pages were unmapped.
+    Unmapped(RunLength),
+    /// So many pages were cleared and mapped again ([`ClearedRun::restore`] says what that leaves):
+    /// the folio is to stay mapped, and the walk is to end.
+    ///
+    /// [`ClearedRun::restore`]: crate::unmap::ClearedRun::restore
+    Kept(RunLength),
+    /// Nothing was touched: the folio is not of this path.
+    NotMine,
+}
+
+/// Unmaps the run of PTEs that begins with the walk's.
 ///
 /// Context: folio lock and page table lock held, the latter for as long as it takes to go over one
 /// page table a few times. Does not sleep.
 ///
-/// C: `try_to_unmap_one()`, mm/rmap.c, 7.2.
+/// C: `try_to_unmap_one()`, mm/rmap.c, 7.3.
 #[inline]
-pub fn unmap_run<W: FileUnmapWalk>(
-    walk: &mut W,
-    first: Pte,
-    kind: Kind,
-    differences: Differences,
-) -> Option<RunLength> {
-    let single = walk.userfaultfd_wp() && !differences.uffd_wp_runs;
-    if kind == Kind::File && differences.mixed_file_runs && !single {
-        return Some(MixedRun::longest(walk, first).unmap(W::install_uffd_wp_markers));
+pub fn unmap_run<W: FileUnmapWalk>(walk: W, differences: Differences) -> Outcome {
+    match Kind::of(&walk) {
+        Some(Kind::File) if differences.mixed_file_runs => {
+            Outcome::Unmapped(MixedRun::longest(walk).unmap())
+        }
+        Some(Kind::File) => Outcome::Unmapped(PteRun::longest(walk).clear().commit()),
+        Some(Kind::Lazyfree) => unmap_lazyfree(walk),
+        None => Outcome::NotMine,
     }
-    let run = if single {
-        PteRun::single(walk, first)
-    } else {
-        PteRun::longest(walk, first)
-    };
-    let cleared = run.clear();
-    match kind {
-        Kind::File => Some(cleared.commit(W::install_uffd_wp_markers)),
-        Kind::Lazyfree => match Lazyfree::of(&cleared) {
-            Lazyfree::Discard => Some(cleared.commit(|_, _, _| ())),
-            Lazyfree::Referenced => None,
-            Lazyfree::Redirtied => {
-                drop(cleared);
-                walk.folio_set_swapbacked();
-                None
+}
+
+/// C: `ttu_anon_lazyfree_folio()` and what surrounds it, mm/rmap.c, 7.3.
+#[inline]
+fn unmap_lazyfree<W: FileUnmapWalk>(walk: W) -> Outcome {
+    match PteRun::longest(walk).clear().stage::<Discardable>() {
+        Ok(run) => Outcome::Unmapped(run.commit()),
+        Err((run, why)) => {
+            if why == Lazyfree::Redirtied {
+                run.walk().folio_set_swapbacked();
             }
-        },
+            Outcome::Kept(run.nr())
+        }
+    }
+}
+
+/// The stage of a lazyfree run that may be discarded. Nothing was done for it.
+struct Discardable;
+
+impl<W: FileUnmapWalk> Stage<W> for Discardable {
+    type Refused = Lazyfree;
+
+    #[inline]
+    fn enter(ptes: &ClearedPtes<W>) -> Result<Self, Lazyfree> {
+        match Lazyfree::of(ptes) {
+            Lazyfree::Discard => Ok(Self),
+            kept => Err(kept),
+        }
     }
 }
 
@@ -159,7 +187,7 @@ enum Lazyfree {
 impl Lazyfree {
     /// The order of the four reads is what keeps a write from being lost; see the two barriers.
     #[inline]
-    fn of<W: FileUnmapWalk>(cleared: &ClearedRun<'_, W>) -> Self {
+    fn of<W: FileUnmapWalk>(cleared: &ClearedPtes<W>) -> Self {
         let walk = cleared.walk();
         // PTEs cleared before references are read: GUP-fast takes its reference before it reads the
         // PTE again.

@@ -8,21 +8,26 @@
 //! same files.
 //!
 //! Data flows one way: C calls an exported function in `glue`, which wraps what it was given in the
-//! tokens of an algorithm module; the algorithm reaches mm only through the port traits that it
-//! declares, and `glue` (or the shim) implements them.
+//! tokens of a transaction; the path's policy takes them from step to step; the transaction reaches
+//! mm only through a port trait, which `glue` (or the shim) implements.
 //!
-//! | path          | algorithm       | port                       |
-//! |---------------|-----------------|----------------------------|
-//! | `contig_free` | [`contig_free`] | [`contig_free::ContigMm`]  |
-//! | `file_unmap`  | [`file_unmap`]  | [`file_unmap::FileUnmapWalk`] |
+//! | path          | policy          | transaction | port                                         | of numbers only    |
+//! |---------------|-----------------|-------------|----------------------------------------------|--------------------|
+//! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]                           | [`pages`]          |
+//! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`unmap::UnmapWalk`], [`file_unmap::FileUnmapWalk`] | [`pte`], [`pte_run`] |
+//!
+//! Unsafe code is in `glue` and, as calls of ports, in the transactions; the rest forbids it. So
+//! policy may be wrong in what it frees or unmaps of its own, and by how much, but not twice.
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
 pub mod contig_free;
 pub mod file_unmap;
+pub mod free;
 pub mod pages;
-pub mod pte_batch;
+pub mod pte;
 pub mod pte_run;
+pub mod unmap;
 
 #[cfg(CONFIG_MM_BATCH)]
 mod glue;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Page frames, ranges of them, and power-of-two blocks.
+//! Page frames, intervals of them, and power-of-two blocks.
 //!
-//! The range types are tokens: none can be copied, and each step of freeing consumes the one before
-//! it. So a page that was handed on cannot be handed on again.
+//! Numbers only: none of these owns a page. What does is in [`crate::free`].
 
 #![forbid(unsafe_code)]
 
@@ -29,112 +28,67 @@ impl Pfn {
 
     /// The page frame `nr` pages on.
     ///
-    /// Wraps like the C arithmetic. A [`PageRange`] never wraps, so no frame inside of one does.
+    /// Wraps like the C arithmetic. [`Frames`] never wrap, so no frame inside of them does.
     #[inline]
     pub const fn add(self, nr: usize) -> Self {
         Self(self.0.wrapping_add(nr))
     }
 }
 
-/// One or more page frames with consecutive numbers, of which the holder owns something: one
-/// reference each, or the frozen pages themselves ([`Held`]).
+/// One or more page frames with consecutive numbers.
 ///
 /// # Invariants
 ///
 /// `first + nr` does not wrap.
-#[derive(Debug)]
-#[must_use = "pages that are not freed are leaked"]
-pub struct PageRange {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frames {
     first: Pfn,
     nr: NonZero<usize>,
 }
 
-/// What the owner of a [`PageRange`] holds of each of its pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// One reference: the page is free once its count reaches zero, which may be up to somebody
-    /// else.
-    Refcounted,
-    /// The page itself: its count is zero already and is not touched (CMA,
-    /// `alloc_contig_frozen_range()`).
-    Frozen,
-}
-
-impl PageRange {
-    /// The range of `nr` pages from `first`; `None` if it is empty or wraps.
-    ///
-    /// In the kernel, whoever makes a range owns its pages; see `glue`.
+impl Frames {
+    /// The `nr` frames from `first` on; `None` if there are none or they wrap.
     #[inline]
     pub fn new(first: Pfn, nr: usize) -> Option<Self> {
         let nr = NonZero::new(nr)?;
-        // INVARIANT: checked here.
+        // INVARIANT: Checked here.
         first.0.checked_add(nr.get())?;
         Some(Self { first, nr })
     }
 
-    /// The first page frame.
+    /// The first frame.
     #[inline]
-    pub fn first(&self) -> Pfn {
+    pub const fn first(&self) -> Pfn {
         self.first
     }
 
-    /// The number of pages, at least 1.
+    /// The number of frames, at least 1.
     #[inline]
-    pub fn nr(&self) -> NonZero<usize> {
+    pub const fn nr(&self) -> NonZero<usize> {
         self.nr
     }
 
-    /// Cuts off the first `nr` pages: those, and the rest if there is any.
-    ///
-    /// An `nr` beyond the end takes the whole range.
+    /// Cuts off the first `nr` frames, or all if there are not so many: those, and the rest if
+    /// there is any.
     #[inline]
-    pub fn split_at(self, nr: NonZero<usize>) -> (PageRange, Option<PageRange>) {
-        let rest = self.skip(nr.get());
-        // INVARIANT: both are parts of `self`, which does not wrap.
-        let head = Self {
+    pub fn split_off_front(self, nr: NonZero<usize>) -> (Self, Option<Self>) {
+        // INVARIANT: A part of `self`, which does not wrap.
+        let front = Self {
             first: self.first,
             nr: self.nr.min(nr),
         };
-        (head, rest)
+        (front, self.without_first(nr.get()))
     }
 
-    /// The range without its first `nr` pages, if any are left.
+    /// All but the first `nr` frames, if any are left.
     #[inline]
-    pub(crate) fn without_first(self, nr: usize) -> Option<PageRange> {
-        self.skip(nr)
-    }
-
-    #[inline]
-    fn skip(&self, nr: usize) -> Option<PageRange> {
+    pub fn without_first(self, nr: usize) -> Option<Self> {
         let left = NonZero::new(self.nr.get().saturating_sub(nr))?;
-        // INVARIANT: a part of `self`, which does not wrap.
+        // INVARIANT: A part of `self`, which does not wrap.
         Some(Self {
             first: self.first.add(nr),
             nr: left,
         })
-    }
-
-    /// The range as a [`LonePage`] if it is one page, or itself again.
-    #[inline]
-    pub(crate) fn into_lone(self) -> Result<LonePage, PageRange> {
-        if self.nr.get() == 1 {
-            Ok(LonePage(self.first))
-        } else {
-            Err(self)
-        }
-    }
-}
-
-/// A range of exactly one page.
-#[derive(Debug)]
-#[must_use = "a page that is not freed is leaked"]
-pub struct LonePage(Pfn);
-
-impl LonePage {
-    /// The page frame.
-    #[inline]
-    pub fn pfn(&self) -> Pfn {
-        self.0
     }
 }
 
@@ -143,7 +97,7 @@ impl LonePage {
 ///
 /// PFN 0 is aligned to everything.
 ///
-/// C: the order in `free_prepared_contig_range()`, mm/page_alloc.c, 7.2.
+/// C: `contig_block_order()`, the order in `free_prepared_contig_range()`, mm/page_alloc.c, 7.3.
 #[inline]
 pub fn block_order(first: Pfn, nr: NonZero<usize>, max_order: u32) -> u32 {
     // trailing_zeros() of 0 is the word's width, so PFN 0 needs no rule of its own.
@@ -192,23 +146,24 @@ mod tests {
 
     #[test]
     fn a_range_is_neither_empty_nor_wraps() {
-        assert!(PageRange::new(Pfn::new(7), 0).is_none());
-        assert!(PageRange::new(Pfn::new(usize::MAX), 1).is_none());
-        assert!(PageRange::new(Pfn::new(usize::MAX - 1), 1).is_some());
+        assert!(Frames::new(Pfn::new(7), 0).is_none());
+        assert!(Frames::new(Pfn::new(usize::MAX), 1).is_none());
+        assert!(Frames::new(Pfn::new(usize::MAX - 1), 1).is_some());
     }
 
     #[test]
     fn splitting_loses_no_page() {
         for cut in 1..12 {
-            let Some(range) = PageRange::new(Pfn::new(3), 10) else {
+            let Some(range) = Frames::new(Pfn::new(3), 10) else {
                 unreachable!()
             };
             let Some(cut) = NonZero::new(cut) else {
                 unreachable!()
             };
-            let (head, rest) = range.split_at(cut);
-            assert_eq!(head.first().get(), 3);
-            let end = head.first().get() + head.nr().get();
+            let (front, rest) = range.split_off_front(cut);
+            assert_eq!(front.first().get(), 3);
+            assert_eq!(front.nr().get(), cut.get().min(10));
+            let end = front.first().get() + front.nr().get();
             match rest {
                 Some(rest) => {
                     assert_eq!(rest.first().get(), end);

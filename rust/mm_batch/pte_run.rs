@@ -1,181 +1,440 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unmapping a run of PTEs as a transaction.
+//! Runs of PTEs that map consecutive pages of one folio: how long one is, and how it is cut.
 //!
-//! ```text
-//! PteRun --clear--> ClearedRun --commit--> unmapped
-//!                       |
-//!                       +-------drop-----> mapped again
-//! ```
+//! C: `folio_pte_batch_flags()`, mm/internal.h, 7.3. A run is within one VMA, one page table and
+//! one folio. Its PTEs differ in the page frame, which goes up by one from each to the next, and in
+//! bits that do not count: young always, dirty, soft-dirty and write unless they are respected.
 //!
-//! Both borrow the walk, which stands for the page table lock: neither can outlive the lock, so a
-//! run that was cleared is committed or restored before anybody else sees the page table.
+//! What cannot be written: a [`PteIndex`] or a [`RunLength`] that no [`PteSpan`] made, so that a
+//! PTE beyond it would be read or a run be longer; an index with another table than its own; a run
+//! of no PTE.
 
 #![forbid(unsafe_code)]
 
-use crate::pte_batch::{
-    folio_pte_batch,
+use crate::pte::{
     Pte,
-    PteSpan,
-    PteTable,
-    Respect,
-    RunLength, //
+    PteArch,
+    Respect, //
 };
-use core::mem::ManuallyDrop;
+use core::num::NonZero;
 
-/// One stop of an rmap walk: a present PTE that maps a page of a large folio, and what unmapping a
-/// run that begins there needs of mm. Every loop over PTEs or pages is one method.
+/// The length of a run in pages, which is also in PTEs.
 ///
-/// Context of all methods: folio lock and page table lock held; none sleeps.
-pub trait UnmapWalk: PteTable {
-    /// Clears the run's PTEs, each by an atomic exchange; returns the first, with the young and
-    /// dirty bits of all.
-    ///
-    /// C: `flush_cache_range()` and `get_and_clear_ptes()`, include/linux/pgtable.h, 7.2.
-    fn get_and_clear_ptes(&mut self, nr: RunLength) -> Pte;
+/// # Invariants
+///
+/// From 1 to the PTEs of the [`PteSpan`] that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct RunLength(NonZero<u32>);
 
-    /// Sees to it that no CPU uses the cleared translations: flushes the TLB at once, or notes the
-    /// range for `try_to_unmap_flush()`, which must come before the pages are freed, and before I/O
-    /// if the run was dirty.
-    ///
-    /// C: `should_defer_flush()`, `set_tlb_ubc_flush_pending()` and `flush_tlb_range()` in
-    /// `try_to_unmap_one()`, mm/rmap.c, 7.2.
-    fn flush_tlb(&mut self, cleared: Pte, nr: RunLength);
+impl RunLength {
+    /// In pages.
+    #[inline]
+    pub const fn get(self) -> u32 {
+        self.0.get()
+    }
 
-    /// Whether a PTE has its dirty bit, or either of them (C: `pte_dirty()`).
-    fn pte_dirty(&self, pte: Pte) -> bool;
-
-    /// `pte`, with the soft-dirty bit of `as_in`.
-    ///
-    /// C: `pte_soft_dirty()` and `pte_clear_soft_dirty()`, include/linux/pgtable.h, 7.2.
-    fn with_soft_dirty(&self, pte: Pte, as_in: Pte) -> Pte;
-
-    /// Makes the folio dirty (C: `folio_mark_dirty()`).
-    fn folio_mark_dirty(&mut self);
-
-    /// Maps the run's pages again, the first by `pte`, the others by `pte` with their page frame.
-    ///
-    /// C: `set_ptes()`, include/linux/pgtable.h, 7.2. The PTEs are not present.
-    fn set_ptes(&mut self, pte: Pte, nr: RunLength);
-
-    /// Lets `hiwater_rss` know the peak before rss goes down (C: `update_hiwater_rss()`).
-    fn update_hiwater_rss(&mut self);
-
-    /// Changes the counter of the folio's kind, `MM_ANONPAGES`, `MM_FILEPAGES` or `MM_SHMEMPAGES`,
-    /// by `pages` (C: `add_mm_counter(mm, mm_counter(folio), pages)`).
-    fn add_mm_counter(&mut self, pages: i64);
-
-    /// Takes the run's mappings away from the folio's mapcounts (C: `folio_remove_rmap_ptes()`, and
-    /// `mlock_drain_local()` in a `VM_LOCKED` VMA).
-    fn folio_remove_rmap_ptes(&mut self, nr: RunLength);
-
-    /// Drops the references of the run's mappings. The folio stays: the caller holds one (C:
-    /// `folio_put_refs()`).
-    fn folio_put_refs(&mut self, nr: RunLength);
+    /// Cuts off the first `nr` pages, or all if there are not so many: their number, and that of
+    /// the rest if there is any.
+    #[inline]
+    pub fn split_off_front(self, nr: NonZero<u32>) -> (Self, Option<Self>) {
+        let rest = NonZero::new(self.get().saturating_sub(nr.get()));
+        // INVARIANT: Neither is longer than `self`.
+        (Self(self.0.min(nr)), rest.map(Self))
+    }
 }
 
-/// A run of present PTEs, found and not touched, that can be restored: its PTEs have the write and
-/// soft-dirty bit in common.
+/// PTEs of a run, one behind the other: all of it, or what was cut off.
+///
+/// # Invariants
+///
+/// `at + nr` is at most the length of the run, and `first` is the word of its PTE `at`, but for bits
+/// that do not count in the run.
 #[derive(Debug)]
-pub struct PteRun<'w, W: UnmapWalk> {
-    walk: &'w mut W,
+pub struct PtePart {
     first: Pte,
+    at: u32,
     nr: RunLength,
 }
 
-impl<'w, W: UnmapWalk> PteRun<'w, W> {
-    /// The longest run from the walk's PTE, which is `first`, on.
+impl PtePart {
+    /// All `nr` PTEs of a run, of which the first is `first`.
     #[inline]
-    pub fn longest(walk: &'w mut W, first: Pte) -> Self {
-        let nr = folio_pte_batch(&PteSpan::new(walk), first, Respect::TO_RESTORE, |_| ());
-        Self { walk, first, nr }
+    pub(crate) const fn whole(first: Pte, nr: RunLength) -> Self {
+        Self { first, at: 0, nr }
     }
 
-    /// The run of the walk's PTE, which is `first`, alone.
+    /// The word of the part's first PTE.
     #[inline]
-    pub fn single(walk: &'w mut W, first: Pte) -> Self {
-        let nr = PteSpan::new(walk).run_of_one();
-        Self { walk, first, nr }
+    pub const fn first(&self) -> Pte {
+        self.first
     }
 
-    /// Clears the run, gets rid of its translations, and hands on what the hardware noted in it.
+    /// Where the part begins, in PTEs from the run's first.
     #[inline]
-    pub fn clear(self) -> ClearedRun<'w, W> {
-        let Self { walk, first, nr } = self;
-        let cleared = walk.get_and_clear_ptes(nr);
-        walk.flush_tlb(cleared, nr);
-        // A PTE that was clean and is written to through a stale translation traps: it has to set
-        // the bit in the PTE, which is gone.
-        if walk.pte_dirty(cleared) {
-            walk.folio_mark_dirty();
-        }
-        // A dirty bit that was merged in makes the PTE soft-dirty on some architectures, and the
-        // run's PTEs were not.
-        let pte = walk.with_soft_dirty(cleared, first);
-        ClearedRun { walk, pte, nr }
-    }
-}
-
-/// A run of present PTEs that may differ in their write and soft-dirty bits, and so can only be
-/// unmapped for good: there is no cleared state of it to restore from.
-#[derive(Debug)]
-pub struct MixedRun<'w, W: UnmapWalk>(PteRun<'w, W>);
-
-impl<'w, W: UnmapWalk> MixedRun<'w, W> {
-    /// The longest run from the walk's PTE, which is `first`, on.
-    #[inline]
-    pub fn longest(walk: &'w mut W, first: Pte) -> Self {
-        let nr = folio_pte_batch(&PteSpan::new(walk), first, Respect::NOTHING, |_| ());
-        Self(PteRun { walk, first, nr })
+    pub const fn at(&self) -> u32 {
+        self.at
     }
 
-    /// Clears and commits: see [`PteRun::clear`] and [`ClearedRun::commit`].
+    /// Its length.
     #[inline]
-    pub fn unmap(self, leave: impl FnOnce(&mut W, Pte, RunLength)) -> RunLength {
-        self.0.clear().commit(leave)
+    pub const fn nr(&self) -> RunLength {
+        self.nr
+    }
+
+    /// Cuts off the first `nr` PTEs, or all if there are not so many: those, and the rest if there
+    /// is any, which begins with the word of its own first page.
+    #[inline]
+    pub fn split_off_front<A: PteArch>(self, nr: NonZero<u32>) -> (Self, Option<Self>) {
+        let Self { first, at, nr: all } = self;
+        let (front, rest) = all.split_off_front(nr);
+        let step = A::pfn_step(first);
+        // INVARIANT: Both are within `self`, and the rest begins where the front ends.
+        let rest = rest.map(|rest| Self {
+            first: first.advanced(step, u64::from(front.get())),
+            at: at.wrapping_add(front.get()),
+            nr: rest,
+        });
+        (
+            Self {
+                first,
+                at,
+                nr: front,
+            },
+            rest,
+        )
     }
 }
 
-/// A run of PTEs that are cleared, while rmap, counters and references still count its mappings.
+/// How many PTEs there are from a given one on, itself included, until something ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach {
+    /// The VMA, in PTEs.
+    pub vma: usize,
+    /// The page table, in PTEs: at most 512 with 4 KiB pages.
+    pub table: usize,
+    /// The folio, in pages from the one that the PTE maps.
+    pub folio: usize,
+}
+
+/// A page table, seen from one present PTE on, that maps a page of a large folio.
 ///
-/// Dropped, it maps all of the run again, before the page table lock can go. That does not undo
-/// everything: the folio stays dirty if a PTE was, a deferred flush stays pending (it will flush
-/// more than it must), and each PTE becomes as young and as dirty as any of the run was. Write,
-/// soft-dirty and uffd-wp bits are what they were: the run has them in common.
+/// Context of all methods: page table lock held; none sleeps.
+pub trait PteTable: Sized {
+    /// What its PTEs are like.
+    type Arch: PteArch;
+
+    /// How far one may go from the PTE on. Each is at least 1, as that PTE is there; a 0 is taken
+    /// for 1.
+    ///
+    /// C: `pmd_addr_end(addr, vma->vm_end)` in `folio_unmap_pte_batch()`, mm/rmap.c, and the
+    /// folio's end in `folio_pte_batch_flags()`, mm/internal.h, 7.3.
+    fn reach(&self) -> Reach;
+
+    /// Reads a PTE once.
+    ///
+    /// C: `ptep_get()`, include/linux/pgtable.h, 7.3.
+    fn ptep_get(at: &PteIndex<'_, Self>) -> Pte;
+
+    /// How many PTEs from `at` on are known to go on as `pte` there does, itself included, without
+    /// a look at them. May be more than the span has.
+    ///
+    /// C: `pte_batch_hint()`, include/linux/pgtable.h, 7.3; more than 1 with arm64's contiguous
+    /// PTEs.
+    fn pte_batch_hint(at: &PteIndex<'_, Self>, pte: Pte) -> NonZero<u32>;
+}
+
+/// The place of a PTE in a [`PteSpan`], and the table that it is a place in.
+///
+/// # Invariants
+///
+/// `index` is less than the PTEs that a span of `table` has.
 #[derive(Debug)]
-#[must_use = "a cleared run that is not committed is mapped again"]
-pub struct ClearedRun<'w, W: UnmapWalk> {
-    walk: &'w mut W,
-    pte: Pte,
-    nr: RunLength,
+pub struct PteIndex<'t, T: PteTable> {
+    table: &'t T,
+    index: u32,
 }
 
-impl<W: UnmapWalk> ClearedRun<'_, W> {
-    /// The walk, for looking at the folio while its PTEs are gone.
+impl<'t, T: PteTable> PteIndex<'t, T> {
+    /// The table.
     #[inline]
-    pub fn walk(&self) -> &W {
-        self.walk
+    pub const fn table(&self) -> &'t T {
+        self.table
     }
 
-    /// Ends the mappings for good: `leave` puts what stays into the PTEs, then counters, rmap and
-    /// references follow.
+    /// In PTEs from the span's first.
     #[inline]
-    pub fn commit(self, leave: impl FnOnce(&mut W, Pte, RunLength)) -> RunLength {
-        // Nothing is restored from here on, and nothing below can fail.
-        let mut run = ManuallyDrop::new(self);
-        let (pte, nr) = (run.pte, run.nr);
-        leave(run.walk, pte, nr);
-        run.walk.update_hiwater_rss();
-        run.walk.add_mm_counter(nr.removed());
-        run.walk.folio_remove_rmap_ptes(nr);
-        run.walk.folio_put_refs(nr);
-        nr
+    pub const fn get(&self) -> u32 {
+        self.index
     }
 }
 
-impl<W: UnmapWalk> Drop for ClearedRun<'_, W> {
+/// The PTEs that a run may have: from one on, within its VMA, its page table and its folio.
+///
+/// # Invariants
+///
+/// The table has `max` PTEs from its first on, which is `first`.
+#[derive(Debug)]
+pub struct PteSpan<'t, T: PteTable> {
+    table: &'t T,
+    first: Pte,
+    max: NonZero<u32>,
+}
+
+impl<'t, T: PteTable> PteSpan<'t, T> {
+    /// What can be reached from the table's first PTE on, which is read.
     #[inline]
-    fn drop(&mut self) {
-        self.walk.set_ptes(self.pte, self.nr);
+    pub fn new(table: &'t T) -> Self {
+        let reach = table.reach();
+        let max = reach.vma.min(reach.table).min(reach.folio);
+        // INVARIANT: The nearest end; a page table has far fewer than 2^32 PTEs.
+        let max = NonZero::new(max.min(u32::MAX as usize) as u32).unwrap_or(NonZero::<u32>::MIN);
+        // INVARIANT: `max` is at least 1.
+        let first = T::ptep_get(&PteIndex { table, index: 0 });
+        Self { table, first, max }
+    }
+
+    /// The first PTE, as it was read.
+    #[inline]
+    pub const fn first(&self) -> Pte {
+        self.first
+    }
+
+    #[inline]
+    fn at(&self, index: u64) -> Option<PteIndex<'t, T>> {
+        // INVARIANT: Checked here.
+        (index < u64::from(self.max.get())).then_some(PteIndex {
+            table: self.table,
+            index: index as u32,
+        })
+    }
+
+    /// A run of the first `nr` PTEs, or of all that there are.
+    #[inline]
+    fn run_of(&self, nr: u64) -> RunLength {
+        let nr = nr.min(u64::from(self.max.get())) as u32;
+        // INVARIANT: Cut to the span here.
+        RunLength(NonZero::new(nr).unwrap_or(NonZero::<u32>::MIN))
+    }
+}
+
+/// The length of the run that begins with the span's first PTE.
+///
+/// `each` is called for every further PTE that is read and belongs to the run, so that a caller can
+/// merge what it needs: the bits that do not count may differ. (What a hint skips was gathered by
+/// the read in front of it.)
+///
+/// Context: page table lock held. Does not sleep; at most one page table is read.
+///
+/// C: `folio_pte_batch_flags()`, mm/internal.h, 7.3, whose `FPB_MERGE_*` is `each`.
+#[inline]
+pub fn folio_pte_batch<T: PteTable>(
+    span: &PteSpan<'_, T>,
+    respect: Respect,
+    mut each: impl FnMut(Pte),
+) -> RunLength {
+    let counting = !T::Arch::ignored(respect);
+    // Only then is taking away the write bit more than a mask.
+    let moves_dirty = respect.dirty && !respect.write;
+    let comparable = |pte: Pte| {
+        let pte = if moves_dirty {
+            T::Arch::wrprotect(pte)
+        } else {
+            pte
+        };
+        Pte::new(pte.raw() & counting)
+    };
+    let first = span.first;
+    let step = T::Arch::pfn_step(first);
+    let start = PteIndex {
+        table: span.table,
+        index: 0,
+    };
+
+    // A hint has 32 bits: their sum does not wrap before the span ends.
+    let mut nr = u64::from(T::pte_batch_hint(&start, first).get());
+    let mut expected = comparable(first).advanced(step, nr);
+    while let Some(at) = span.at(nr) {
+        let pte = T::ptep_get(&at);
+        if comparable(pte) != expected {
+            break;
+        }
+        each(pte);
+        let more = u64::from(T::pte_batch_hint(&at, pte).get());
+        expected = expected.advanced(step, more);
+        nr = nr.wrapping_add(more);
+    }
+    span.run_of(nr)
+}
+
+// One source for KUnit in the kernel and the test runner in user space.
+#[cfg_attr(
+    CONFIG_MM_BATCH_KUNIT_TEST,
+    kernel::prelude::kunit_tests(mm_batch_pte_run)
+)]
+#[cfg_attr(not(CONFIG_MM_BATCH_KUNIT_TEST), cfg(test))]
+mod tests {
+    use super::*;
+
+    const YOUNG: u64 = 1;
+    const DIRTY: u64 = 2;
+    const SOFT_DIRTY: u64 = 4;
+    const WRITE: u64 = 8;
+    const OTHER: u64 = 16;
+    const STEP: u64 = 4096;
+
+    /// Eight PTEs of page frames 0 to 7, with these bits; where things end.
+    struct Words {
+        bits: [u64; 8],
+        reach: Reach,
+        hint: u32,
+    }
+
+    impl Words {
+        fn new(bits: [u64; 8]) -> Self {
+            let reach = Reach {
+                vma: 8,
+                table: 8,
+                folio: 8,
+            };
+            Self {
+                bits,
+                reach,
+                hint: 1,
+            }
+        }
+
+        fn length(&self, respect: Respect) -> RunLength {
+            folio_pte_batch(&PteSpan::new(self), respect, |_| ())
+        }
+
+        fn run(&self, respect: Respect) -> u32 {
+            self.length(respect).get()
+        }
+    }
+
+    impl PteArch for Words {
+        fn ignored(respect: Respect) -> u64 {
+            let unless = |respected, bit| if respected { 0 } else { bit };
+            YOUNG
+                | unless(respect.dirty, DIRTY)
+                | unless(respect.soft_dirty, SOFT_DIRTY)
+                | unless(respect.write, WRITE)
+        }
+
+        fn wrprotect(pte: Pte) -> Pte {
+            Pte::new(pte.raw() & !WRITE)
+        }
+
+        fn pfn_step(_pte: Pte) -> u64 {
+            STEP
+        }
+
+        fn pte_dirty(pte: Pte) -> bool {
+            pte.raw() & DIRTY != 0
+        }
+    }
+
+    impl PteTable for Words {
+        type Arch = Self;
+
+        fn reach(&self) -> Reach {
+            self.reach
+        }
+
+        fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
+            let bits = at.table().bits.get(at.get() as usize).copied();
+            Pte::new(bits.map_or(u64::MAX, |bits| bits + STEP * u64::from(at.get())))
+        }
+
+        fn pte_batch_hint(at: &PteIndex<'_, Self>, _pte: Pte) -> NonZero<u32> {
+            NonZero::new(at.table().hint).unwrap_or(NonZero::<u32>::MIN)
+        }
+    }
+
+    #[test]
+    fn young_never_ends_a_run() {
+        let words = Words::new([0, YOUNG, 0, YOUNG, 0, 0, YOUNG, 0]);
+        assert_eq!(words.run(Respect::NOTHING), 8);
+        assert_eq!(words.run(Respect::TO_RESTORE), 8);
+    }
+
+    #[test]
+    fn dirty_ends_a_run_if_respected() {
+        let words = Words::new([0, 0, 0, DIRTY, 0, 0, 0, 0]);
+        assert_eq!(words.run(Respect::TO_RESTORE), 8);
+        let dirty = Respect {
+            dirty: true,
+            ..Respect::NOTHING
+        };
+        assert_eq!(words.run(dirty), 3);
+    }
+
+    #[test]
+    fn what_is_to_be_restored_has_write_and_soft_dirty_in_common() {
+        let write = Words::new([WRITE, WRITE, 0, WRITE, 0, 0, 0, 0]);
+        assert_eq!(write.run(Respect::TO_RESTORE), 2);
+        assert_eq!(write.run(Respect::NOTHING), 8);
+        let soft = Words::new([0, 0, 0, 0, 0, SOFT_DIRTY, 0, 0]);
+        assert_eq!(soft.run(Respect::TO_RESTORE), 5);
+        assert_eq!(soft.run(Respect::NOTHING), 8);
+    }
+
+    #[test]
+    fn any_other_bit_ends_a_run() {
+        let words = Words::new([0, 0, 0, 0, OTHER, OTHER, 0, 0]);
+        assert_eq!(words.run(Respect::NOTHING), 4);
+    }
+
+    #[test]
+    fn a_run_ends_at_the_nearest_end() {
+        let mut words = Words::new([0; 8]);
+        words.reach.folio = 7;
+        assert_eq!(words.run(Respect::NOTHING), 7);
+        words.reach.table = 6;
+        assert_eq!(words.run(Respect::NOTHING), 6);
+        words.reach.vma = 5;
+        assert_eq!(words.run(Respect::NOTHING), 5);
+        words.reach.vma = 0;
+        assert_eq!(words.run(Respect::NOTHING), 1);
+    }
+
+    #[test]
+    fn a_hint_that_overshoots_is_cut() {
+        let mut words = Words::new([0; 8]);
+        words.hint = 3;
+        assert_eq!(words.run(Respect::NOTHING), 8);
+        words.hint = u32::MAX;
+        assert_eq!(words.run(Respect::NOTHING), 8);
+    }
+
+    #[test]
+    fn a_span_has_read_its_first_pte() {
+        let words = Words::new([OTHER | WRITE, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(PteSpan::new(&words).first().raw(), OTHER | WRITE);
+        assert_eq!(words.run(Respect::NOTHING), 1);
+    }
+
+    #[test]
+    fn cutting_a_run_loses_no_pte() {
+        let words = Words::new([WRITE; 8]);
+        let word = |at: u32| WRITE + STEP * u64::from(at);
+        for cut in [1, 2, 3, 5, 8, u32::MAX] {
+            let Some(cut) = NonZero::new(cut) else {
+                unreachable!()
+            };
+            let whole = PtePart::whole(Pte::new(word(0)), words.length(Respect::NOTHING));
+            let (mut left, mut next) = (Some(whole), 0);
+            while let Some(part) = left {
+                let (front, rest) = part.split_off_front::<Words>(cut);
+                assert_eq!(front.at(), next);
+                assert_eq!(front.first().raw(), word(next));
+                assert_eq!(front.nr().get(), cut.get().min(8 - next));
+                next += front.nr().get();
+                left = rest;
+            }
+            assert_eq!(next, 8);
+        }
     }
 }

@@ -7,18 +7,19 @@
 //! the memory model of loom, within the bound that the test prints; it is no proof about the
 //! kernel.
 //!
-//! | module     | models                                                | as                   |
-//! |------------|-------------------------------------------------------|----------------------|
-//! | [`page`]   | a page's reference count and what its holders wrote   | trusted model        |
-//! | [`lists`]  | the allocator's end: who may be freed, and how        | trusted model        |
-//! | [`contig`] | `ContigMm`: counts, prepare, zones, sections          | trusted model        |
-//! | [`pte`]    | PTEs, and what hardware does to them meanwhile        | trusted model        |
-//! | [`folio`]  | a folio's counts and flags, GUP-fast                  | trusted model        |
-//! | [`unmap`]  | `FileUnmapWalk`: a VMA's PTEs under their lock, rss   | trusted model        |
-//! | [`order`]  | in which order unmapping may do things                | trusted model        |
-//! | [`smp`]    | the kernel's barriers and ordered atomics             | mapping to C11       |
-//! | [`sync`]   | std or loom                                           | facade               |
-//! | `model`    | one loom model: run, count, report, replay            | tested with itself   |
+//! | module          | models                                              | as                   |
+//! |-----------------|-----------------------------------------------------|----------------------|
+//! | [`page`]        | a page's reference count and what its holders wrote | trusted model        |
+//! | [`lists`]       | the allocator's end: who may be freed, and how      | trusted model        |
+//! | [`contig_free`] | `ContigMm`: counts, prepare, zones, sections        | trusted model        |
+//! | [`pte`]         | PTEs, and what hardware does to them meanwhile      | trusted model        |
+//! | [`folio`]       | a folio's counts and flags, GUP-fast                | trusted model        |
+//! | [`unmap`]       | `UnmapWalk`: a VMA's PTEs under their lock, rss     | trusted model        |
+//! | [`file_unmap`]  | `FileUnmapWalk`: what the folio and the VMA are     | trusted model        |
+//! | [`order`]       | in which order unmapping may do things              | trusted model        |
+//! | [`smp`]         | the kernel's barriers and ordered atomics           | mapping to C11       |
+//! | [`sync`]        | std or loom                                         | facade               |
+//! | `model`         | one loom model: run, count, report, replay          | tested with itself   |
 //!
 //! Each check of a trusted model is made blind by a patch of tests/mutants/, and a test notices.
 //!
@@ -34,19 +35,33 @@
 //! Without the cfg everything runs on std, and `model` is not there. When a model fails, it prints
 //! the one command that runs that very interleaving again; with `LOOM_LOG=trace` in front, that
 //! shows every step of it.
+//!
+//! Unsafe code is where a port is implemented: who makes a token of the algorithms promises
+//! something, which here the model checks, and where the kernel would corrupt itself, a test fails.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
-pub mod contig;
+pub mod contig_free;
+#[forbid(unsafe_code)]
+pub mod file_unmap;
+#[forbid(unsafe_code)]
 pub mod folio;
+#[forbid(unsafe_code)]
 pub mod lists;
 #[cfg(loom)]
+#[forbid(unsafe_code)]
 pub mod model;
+#[forbid(unsafe_code)]
 pub mod order;
+#[forbid(unsafe_code)]
 pub mod page;
+#[forbid(unsafe_code)]
 pub mod pte;
 #[cfg(loom)]
+#[forbid(unsafe_code)]
 mod replay;
+#[forbid(unsafe_code)]
 pub mod smp;
+#[forbid(unsafe_code)]
 pub mod sync;
 pub mod unmap;

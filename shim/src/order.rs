@@ -4,7 +4,7 @@
 //!
 //! What happens wholly under the page table lock has no interleavings to explore, but an order that
 //! matters all the same: to code that runs once the lock is gone, or that does not take it. The
-//! rules are those of `try_to_unmap_one()`, mm/rmap.c, 7.2:
+//! rules are those of `try_to_unmap_one()`, mm/rmap.c, 7.3:
 //!
 //! * PTEs are cleared first, then the TLB is flushed or the flush noted, then the dirty bit is
 //!   handed on: before the flush it may still change (the comment above `should_defer_flush()`).
@@ -28,8 +28,8 @@ pub enum Event {
     Markers(u32),
     /// `update_hiwater_rss()`.
     Hiwater,
-    /// A counter changed.
-    Counter(i64),
+    /// Pages were taken from a counter.
+    Counted(u32),
     /// Mappings were taken away.
     RmapRemoved(u32),
     /// References were dropped.
@@ -74,7 +74,7 @@ impl Log {
             (Flushed(nr), Event::MarkedDirty) => Flushed(nr),
             (Flushed(nr), Event::Markers(n)) if n == nr => Flushed(nr),
             (Flushed(nr), Event::Hiwater) => Hiwater(nr),
-            (Hiwater(nr), Event::Counter(by)) if by == -i64::from(nr) => Counted(nr),
+            (Hiwater(nr), Event::Counted(n)) if n == nr => Counted(nr),
             (Counted(nr), Event::RmapRemoved(n)) if n == nr => Unmapped(nr),
             (Unmapped(nr), Event::RefsPut(n)) if n == nr => Mapped,
             (Flushed(nr), Event::Restored(n)) if n == nr => Restored,
@@ -126,7 +126,7 @@ mod tests {
             MarkedDirty,
             Markers(4),
             Hiwater,
-            Counter(-4),
+            Counted(4),
             RmapRemoved(4),
             RefsPut(4),
         ];
@@ -141,21 +141,59 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "Counter(4294967292) may not follow Hiwater(4)")]
-    fn a_counter_negated_in_32_bits_is_noticed() {
-        log(&[Cleared(4), Flushed(4), Hiwater, Counter(4294967292)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Counter(-1) may not follow Flushed(1)")]
+    #[should_panic(expected = "Counted(1) may not follow Flushed(1)")]
     fn a_counter_before_hiwater_is_noticed() {
-        log(&[Cleared(1), Flushed(1), Counter(-1)]);
+        log(&[Cleared(1), Flushed(1), Counted(1)]);
     }
 
     #[test]
     #[should_panic(expected = "RefsPut(1) may not follow Counted(1)")]
     fn references_before_rmap_are_noticed() {
-        log(&[Cleared(1), Flushed(1), Hiwater, Counter(-1), RefsPut(1)]);
+        log(&[Cleared(1), Flushed(1), Hiwater, Counted(1), RefsPut(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Flushed(1) may not follow Cleared(2)")]
+    fn a_flush_that_is_short_is_noticed() {
+        log(&[Cleared(2), Flushed(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Hiwater may not follow Cleared(1)")]
+    fn a_flush_that_is_left_out_is_noticed() {
+        log(&[Cleared(1), Hiwater]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Markers(1) may not follow Flushed(2)")]
+    fn markers_of_fewer_pages_are_noticed() {
+        log(&[Cleared(2), Flushed(2), Markers(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Counted(1) may not follow Hiwater(2)")]
+    fn a_counter_of_fewer_pages_is_noticed() {
+        log(&[Cleared(2), Flushed(2), Hiwater, Counted(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "RmapRemoved(1) may not follow Counted(2)")]
+    fn rmap_of_fewer_pages_is_noticed() {
+        log(&[Cleared(2), Flushed(2), Hiwater, Counted(2), RmapRemoved(1)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "RefsPut(1) may not follow Unmapped(2)")]
+    fn references_of_fewer_pages_are_noticed() {
+        let events = [
+            Cleared(2),
+            Flushed(2),
+            Hiwater,
+            Counted(2),
+            RmapRemoved(2),
+            RefsPut(1),
+        ];
+        log(&events);
     }
 
     #[test]
@@ -174,5 +212,11 @@ mod tests {
     #[should_panic(expected = "the page table lock goes while a run is Flushed(1)")]
     fn a_lock_that_goes_too_early_is_noticed() {
         log(&[Cleared(1), Flushed(1)]).unlock();
+    }
+
+    #[test]
+    #[should_panic(expected = "the page table lock goes while a run is Cleared(1)")]
+    fn a_lock_that_goes_before_the_flush_is_noticed() {
+        log(&[Cleared(1)]).unlock();
     }
 }

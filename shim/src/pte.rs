@@ -23,7 +23,7 @@ use crate::sync::atomic::{
     AtomicU64,
     Ordering::Relaxed, //
 };
-use mm_batch::pte_batch::Pte;
+use mm_batch::pte::Pte;
 
 /// The entry maps a page.
 pub const PRESENT: u64 = 1 << 0;

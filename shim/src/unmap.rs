@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The port of `file_unmap`: the PTEs of a VMA under their page table lock.
+//! The port of unmapping: the PTEs of a VMA under their page table lock.
 //!
-//! | here                          | in 7.2                                                      |
+//! | here                          | in 7.3                                                      |
 //! |-------------------------------|-------------------------------------------------------------|
 //! | [`Mm`]                        | an mm of one VMA, its page tables, its rss                   |
 //! | [`Mm::walk`]                  | `page_vma_mapped_walk()` at a present PTE, mm/page_vma_mapped.c |
-//! | `get_and_clear_ptes()`        | `get_and_clear_ptes()`, include/linux/pgtable.h              |
+//! | `get_and_clear_ptes()`        | `get_and_clear_ptes()`, include/linux/pgtable.h, where merging a dirty bit does not make a PTE soft-dirty (patches/fixes/) |
 //! | `flush_tlb()`                 | `set_tlb_ubc_flush_pending()` or `flush_tlb_range()`         |
 //! | `set_ptes()`                  | `set_ptes()`, include/linux/pgtable.h                        |
-//! | `install_uffd_wp_markers()`   | `pte_install_uffd_wp_if_needed()`, include/linux/mm_inline.h |
+//! | `leave_behind()`              | `cond_install_uffd_wp_ptes()`, mm/memory.c                   |
 //! | `add_mm_counter()`, `update_hiwater_rss()` | the same, include/linux/mm.h                    |
-//! | `smp_mb()`, `smp_rmb()`       | [`crate::smp`]                                               |
 //! | the rest                      | [`crate::folio`]                                             |
 //!
 //! A read beyond the VMA or beyond the page table panics, as does an order of doing things that
-//! [`crate::order`] does not know, and a walk that is dropped with a run half done.
+//! [`crate::order`] does not know, a flush of other PTEs than were cleared, and a walk that is dropped
+//! with a run half done.
 //!
 //! Left out: the rmap walk itself, mmu notifiers, mlock, per-CPU parts of counters, what a flush
 //! does.
+
+#![deny(unsafe_code)]
 
 use crate::{
     folio::Folio,
@@ -39,22 +41,28 @@ use crate::{
         WRITE,
         YOUNG, //
     },
-    smp,
     sync::Mutex, //
 };
 use mm_batch::{
-    file_unmap::FileUnmapWalk,
-    pte_batch::{
+    pte::{
         Pte,
+        PteArch,
+        Respect, //
+    },
+    pte_run::{
         PteIndex,
+        PtePart,
         PteTable,
         Reach,
-        Respect,
         RunLength, //
     },
-    pte_run::UnmapWalk, //
+    unmap::UnmapWalk, //
 };
 use std::{
+    cell::{
+        Cell,
+        RefCell, //
+    },
     num::NonZero,
     ops::Range, //
 };
@@ -68,8 +76,10 @@ pub struct Layout {
     pub vma: Range<usize>,
     /// Registered with userfaultfd for write protection.
     pub uffd_wp: bool,
-    /// Without a file.
+    /// Without a file: so is the folio that is mapped.
     pub anonymous: bool,
+    /// That folio is in the swap cache.
+    pub swapcache: bool,
     /// `VM_DROPPABLE`.
     pub droppable: bool,
     /// PTEs per group of those with `CONT`, aligned.
@@ -84,6 +94,7 @@ impl Layout {
             vma: 0..nr,
             uffd_wp: false,
             anonymous: false,
+            swapcache: false,
             droppable: false,
             group: 1,
         }
@@ -110,7 +121,8 @@ pub struct Rss {
 /// An mm of one VMA.
 #[derive(Debug)]
 pub struct Mm {
-    layout: Layout,
+    /// What it started from.
+    pub(crate) layout: Layout,
     /// Its page tables, in a row: for hardware and GUP-fast, which take no lock.
     pub table: Table,
     ptl: Mutex<Rss>,
@@ -137,21 +149,25 @@ impl Mm {
         &self,
         folio: &Folio,
         at: usize,
-        unmap: impl FnOnce(&mut Walk<'_>, Pte) -> T,
+        unmap: impl FnOnce(Walk<'_>) -> T,
     ) -> (T, Vec<Event>) {
         let mut rss = self.ptl.lock().expect("a thread of the model panicked");
         let first = self.table.ptep_get_of_group(at, self.layout.group);
         assert_ne!(first & PRESENT, 0, "a walk stops at what maps nothing");
-        let mut walk = Walk {
+        let locked = Locked {
+            rss: Cell::new(*rss),
+            merged: Cell::new(0),
+            log: RefCell::default(),
+        };
+        let result = unmap(Walk {
             mm: self,
             folio,
             at,
-            rss: &mut rss,
-            log: Log::default(),
-        };
-        let result = unmap(&mut walk, Pte::new(first));
-        walk.log.unlock();
-        (result, walk.log.events().to_vec())
+            locked: &locked,
+        });
+        *rss = locked.rss.get();
+        locked.log.borrow().unlock();
+        (result, locked.log.into_inner().events().to_vec())
     }
 
     /// The counters.
@@ -160,14 +176,22 @@ impl Mm {
     }
 }
 
+/// What the page table lock protects, while a walk has it.
+#[derive(Debug)]
+struct Locked {
+    rss: Cell<Rss>,
+    /// The word of the PTEs that were cleared last.
+    merged: Cell<u64>,
+    log: RefCell<Log>,
+}
+
 /// A walk that has stopped at a PTE: the port's implementation.
 #[derive(Debug)]
 pub struct Walk<'m> {
-    mm: &'m Mm,
-    folio: &'m Folio,
+    pub(crate) mm: &'m Mm,
+    pub(crate) folio: &'m Folio,
     at: usize,
-    rss: &'m mut Rss,
-    log: Log,
+    locked: &'m Locked,
 }
 
 impl Walk<'_> {
@@ -186,12 +210,56 @@ impl Walk<'_> {
         place
     }
 
-    fn places(&self, nr: RunLength) -> Range<usize> {
-        self.at..self.place(nr.get() - 1) + 1
+    /// The places of `nr` PTEs from the one at `index` on.
+    fn places(&self, index: u32, nr: RunLength) -> Range<usize> {
+        self.place(index)..self.place(index + nr.get() - 1) + 1
+    }
+
+    /// Notes what was done.
+    pub(crate) fn note(&self, event: Event) {
+        self.locked.log.borrow_mut().note(event);
+    }
+
+    /// What was done so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.locked.log.borrow().events().to_vec()
+    }
+
+    /// The page tables.
+    pub fn table(&self) -> &Table {
+        &self.mm.table
+    }
+}
+
+/// What the shim's PTEs are like.
+#[derive(Debug)]
+pub struct Arch;
+
+impl PteArch for Arch {
+    fn ignored(respect: Respect) -> u64 {
+        let unless = |respected, bits| if respected { 0 } else { bits };
+        YOUNG
+            | unless(respect.dirty, DIRTY)
+            | unless(respect.soft_dirty, SOFT_DIRTY)
+            | unless(respect.write, WRITE)
+    }
+
+    fn wrprotect(pte: Pte) -> Pte {
+        Pte::new(pte.raw() & !WRITE)
+    }
+
+    fn pfn_step(_pte: Pte) -> u64 {
+        1 << PFN_SHIFT
+    }
+
+    fn pte_dirty(pte: Pte) -> bool {
+        pte.raw() & DIRTY != 0
     }
 }
 
 impl PteTable for Walk<'_> {
+    type Arch = Arch;
+
     fn reach(&self) -> Reach {
         let pfn = pte_pfn(self.mm.table.ptep_get(self.at));
         Reach {
@@ -201,41 +269,33 @@ impl PteTable for Walk<'_> {
         }
     }
 
-    fn ptep_get(&self, at: PteIndex) -> Pte {
-        let place = self.place(at.get());
-        Pte::new(self.mm.table.ptep_get_of_group(place, self.mm.layout.group))
+    fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
+        let Self { mm, .. } = at.table();
+        let place = at.table().place(at.get());
+        Pte::new(mm.table.ptep_get_of_group(place, mm.layout.group))
     }
 
-    fn pte_batch_hint(&self, at: PteIndex, pte: Pte) -> NonZero<u32> {
+    fn pte_batch_hint(at: &PteIndex<'_, Self>, pte: Pte) -> NonZero<u32> {
         if pte.raw() & CONT == 0 {
             return NonZero::<u32>::MIN;
         }
-        let group = self.mm.layout.group;
-        let left = group - (self.at + at.get() as usize) % group;
+        let group = at.table().mm.layout.group;
+        let left = group - (at.table().at + at.get() as usize) % group;
         NonZero::new(left as u32).expect("less than a group")
-    }
-
-    fn ignored(&self, respect: Respect) -> u64 {
-        let unless = |respected, bits| if respected { 0 } else { bits };
-        YOUNG
-            | unless(respect.dirty, DIRTY)
-            | unless(respect.soft_dirty, SOFT_DIRTY)
-            | unless(respect.write, WRITE)
-    }
-
-    fn wrprotect(&self, pte: Pte) -> Pte {
-        Pte::new(pte.raw() & !WRITE)
-    }
-
-    fn pfn_step(&self, _pte: Pte) -> u64 {
-        1 << PFN_SHIFT
     }
 }
 
+#[allow(unsafe_code)]
 impl UnmapWalk for Walk<'_> {
-    fn get_and_clear_ptes(&mut self, nr: RunLength) -> Pte {
+    type View = Self;
+
+    fn view(&self) -> &Self {
+        self
+    }
+
+    unsafe fn get_and_clear_ptes(&self, nr: RunLength) -> Pte {
         let group = self.mm.layout.group;
-        let run = self.places(nr);
+        let run = self.places(0, nr);
         let groups = run.start / group * group..run.end.next_multiple_of(group);
         groups
             .filter(|&place| place < self.mm.table.nr())
@@ -244,104 +304,72 @@ impl UnmapWalk for Walk<'_> {
         for place in run {
             let word = self.mm.table.get_and_clear(place);
             assert_ne!(word & PRESENT, 0, "PTE {place} was not present");
-            let mut merged = first.unwrap_or(word) | word & (YOUNG | DIRTY);
-            if word & DIRTY != 0 && first.is_some() {
-                // As pte_mkdirty() does on x86.
-                merged |= SOFT_DIRTY;
-            }
-            first = Some(merged);
+            first = Some(first.unwrap_or(word) | word & (YOUNG | DIRTY));
         }
-        self.log.note(Event::Cleared(nr.get()));
-        Pte::new(first.expect("a run is not empty"))
+        let merged = first.expect("a run is not empty");
+        self.locked.merged.set(merged);
+        self.note(Event::Cleared(nr.get()));
+        Pte::new(merged)
     }
 
-    fn flush_tlb(&mut self, _cleared: Pte, nr: RunLength) {
-        self.log.note(Event::Flushed(nr.get()));
+    unsafe fn flush_tlb(&self, cleared: &PtePart) {
+        assert_eq!(
+            cleared.first().raw() & DIRTY,
+            self.locked.merged.get() & DIRTY,
+            "the flush is told of another PTE than was cleared"
+        );
+        self.note(Event::Flushed(cleared.nr().get()));
     }
 
-    fn pte_dirty(&self, pte: Pte) -> bool {
-        pte.raw() & DIRTY != 0
-    }
-
-    fn with_soft_dirty(&self, pte: Pte, as_in: Pte) -> Pte {
-        Pte::new(pte.raw() & !SOFT_DIRTY | as_in.raw() & SOFT_DIRTY)
-    }
-
-    fn folio_mark_dirty(&mut self) {
+    fn folio_mark_dirty(&self) {
         self.folio.mark_dirty();
-        self.log.note(Event::MarkedDirty);
+        self.note(Event::MarkedDirty);
     }
 
-    fn set_ptes(&mut self, pte: Pte, nr: RunLength) {
-        for (place, i) in self.places(nr).zip(0..) {
-            self.mm.table.set(place, pte.raw() + (i << PFN_SHIFT));
+    unsafe fn set_ptes(&self, cleared: &PtePart) {
+        for (place, i) in self.places(cleared.at(), cleared.nr()).zip(0..) {
+            let word = cleared.first().raw() + (i << PFN_SHIFT);
+            self.mm.table.set(place, word);
         }
-        self.log.note(Event::Restored(nr.get()));
+        self.note(Event::Restored(cleared.nr().get()));
     }
 
-    fn update_hiwater_rss(&mut self) {
-        self.rss.hiwater = self.rss.hiwater.max(self.rss.pages);
-        self.log.note(Event::Hiwater);
-    }
-
-    fn add_mm_counter(&mut self, pages: i64) {
-        self.rss.pages += pages;
-        self.log.note(Event::Counter(pages));
-    }
-
-    fn folio_remove_rmap_ptes(&mut self, nr: RunLength) {
-        self.folio.remove_rmap(nr.get() as i32);
-        self.log.note(Event::RmapRemoved(nr.get()));
-    }
-
-    fn folio_put_refs(&mut self, nr: RunLength) {
-        self.folio.put_refs(nr.get() as i32);
-        self.log.note(Event::RefsPut(nr.get()));
-    }
-}
-
-impl FileUnmapWalk for Walk<'_> {
-    fn userfaultfd_wp(&self) -> bool {
-        self.mm.layout.uffd_wp
-    }
-
-    fn install_uffd_wp_markers(&mut self, cleared: Pte, nr: RunLength) {
-        if self.mm.layout.anonymous || !self.mm.layout.uffd_wp || cleared.raw() & UFFD_WP == 0 {
+    unsafe fn leave_behind(&self, cleared: &PtePart) {
+        let layout = &self.mm.layout;
+        if layout.anonymous || !layout.uffd_wp || cleared.first().raw() & UFFD_WP == 0 {
             return;
         }
-        for place in self.places(nr) {
+        for place in self.places(cleared.at(), cleared.nr()) {
             assert_eq!(self.mm.table.ptep_get(place), 0, "PTE {place} is not none");
             self.mm.table.set(place, UFFD_WP_MARKER);
         }
-        self.log.note(Event::Markers(nr.get()));
+        self.note(Event::Markers(cleared.nr().get()));
     }
 
-    fn smp_mb(&self) {
-        smp::smp_mb();
+    fn update_hiwater_rss(&self) {
+        let mut rss = self.locked.rss.get();
+        rss.hiwater = rss.hiwater.max(rss.pages);
+        self.locked.rss.set(rss);
+        self.note(Event::Hiwater);
     }
 
-    fn smp_rmb(&self) {
-        smp::smp_rmb();
+    unsafe fn add_mm_counter(&self, removed: RunLength) {
+        let mut rss = self.locked.rss.get();
+        rss.pages -= i64::from(removed.get());
+        self.locked.rss.set(rss);
+        self.note(Event::Counted(removed.get()));
     }
 
-    fn folio_ref_count(&self) -> i32 {
-        self.folio.ref_count()
+    unsafe fn folio_remove_rmap_ptes(&self, nr: RunLength) {
+        self.folio.remove_rmap(nr.get() as i32);
+        self.note(Event::RmapRemoved(nr.get()));
     }
 
-    fn folio_mapcount(&self) -> i32 {
-        self.folio.mapcount()
-    }
-
-    fn folio_test_dirty(&self) -> bool {
-        self.folio.is_dirty()
-    }
-
-    fn vma_droppable(&self) -> bool {
-        self.mm.layout.droppable
-    }
-
-    fn folio_set_swapbacked(&mut self) {
-        self.folio.set_swapbacked();
-        self.log.note(Event::Swapbacked);
+    unsafe fn folio_put_refs(&self, nr: RunLength) {
+        self.folio.put_refs(nr.get() as i32);
+        self.note(Event::RefsPut(nr.get()));
     }
 }
+
+#[cfg(test)]
+mod tests;

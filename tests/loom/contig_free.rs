@@ -8,14 +8,12 @@
 
 use mm_batch::{
     contig_free::free_contig_range,
-    pages::{
-        Held,
-        PageRange,
-        Pfn, //
-    }, //
+    free::Refcounted,
+    pages::Pfn, //
 };
 use mm_shim::{
-    contig::{
+    contig_free::{
+        self,
         Cpu,
         Layout,
         Mm, //
@@ -36,11 +34,11 @@ const RANGE: usize = 0;
 const FIRST: usize = 8;
 
 fn range_free(mm: &Mm, first: usize, nr: usize, side: usize) {
-    let range = PageRange::new(Pfn::new(first), nr).expect("not empty");
+    let range = contig_free::range::<Refcounted>(first, nr);
     for pfn in first..first + nr {
         mm.page(Pfn::new(pfn)).write();
     }
-    free_contig_range(&Cpu::new(mm, side), range, Held::Refcounted);
+    free_contig_range(&Cpu::new(mm, side), range);
 }
 
 /// A walker by PFN: try to get the page, touch it, put it.

@@ -4,7 +4,7 @@
 //! moment. Run it with `make loom T=example`; break it to see a failure, and its replay.
 
 use mm_batch::pages::Pfn;
-use mm_shim::contig::{Layout, Mm};
+use mm_shim::contig_free::{Layout, Mm};
 use mm_shim::lists::State;
 use mm_shim::model::{check, Bound};
 use mm_shim::sync::{thread, Arc};

@@ -4,12 +4,12 @@
 //!
 //! GUP-fast takes a reference by a PTE that it reads without a lock; the CPU's MMU writes by one and
 //! sets its dirty bit. A write that was made must not be discarded. What happens wholly under the
-//! page table lock has no interleavings, and is in tests/model/.
+//! page table lock has no interleavings, and is in tests/properties/.
 
 use mm_batch::file_unmap::{
     unmap_run,
     Differences,
-    Kind, //
+    Outcome, //
 };
 use mm_shim::{
     folio::{
@@ -55,10 +55,8 @@ fn lazyfree(nr: usize) -> (Arc<Mm>, Arc<Folio>) {
 }
 
 fn unmap(mm: &Mm, folio: &Folio) -> bool {
-    let (unmapped, _) = mm.walk(folio, 0, |walk, first| {
-        unmap_run(walk, first, Kind::Lazyfree, Differences::ALL)
-    });
-    unmapped.is_some()
+    let (outcome, _) = mm.walk(folio, 0, |walk| unmap_run(walk, Differences::ALL));
+    matches!(outcome, Outcome::Unmapped(_))
 }
 
 /// GUP-fast by the last PTE, and a write by what it got.

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `contig_free` in the kernel (C: mm/page_alloc.c, 7.2).
+//! `contig_free` in the kernel (C: mm/page_alloc.c, 7.3).
 
 use super::trace;
 use crate::{
     contig_free::{
         free_contig_range,
         free_pages_bulk,
-        ContigMm,
-        FreeBlock,
         PageArray, //
     },
-    pages::{
+    free::{
+        ContigMm,
+        FreeBlock,
+        Frozen,
         Held,
         LonePage,
         PageRange,
-        Pfn, //
-    }, //
+        PreparedPages,
+        Refcounted,
+        Section, //
+    },
+    pages::Pfn, //
 };
 use core::num::NonZero;
 use kernel::{
@@ -25,90 +29,88 @@ use kernel::{
         mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
         mm_batch_run_path_MM_BATCH_RUN_CONTIG_FREE as CONTIG_FREE, //
     },
-    prelude::*, //
+    prelude::*,
+    unsafe_precondition_assert, //
 };
 
-/// The page allocator, as the port of one operation.
-///
-/// # Invariants
-///
-/// The ranges that the algorithm is run on belong to the operation: each of their pages is an
-/// order-0 page with a struct page, of which the operation owns what [`Held`] says.
-///
-/// The tokens that the methods take come out of such a range and are consumed, so every page that a
-/// method is asked for is the operation's still.
-struct PageAllocator(());
-
-impl PageAllocator {
-    /// # Safety
-    ///
-    /// The invariants hold for what the algorithm is run on with it.
-    #[inline]
-    unsafe fn new() -> Self {
-        // INVARIANT: by the safety requirement.
-        Self(())
-    }
-}
+/// The page allocator.
+struct PageAllocator;
 
 /// The struct page of a frame.
+///
+/// # Safety
+///
+/// The frame has one: with section tables, it is looked up.
 #[inline]
-fn pfn_to_page(pfn: Pfn) -> *mut bindings::page {
-    // SAFETY: Arithmetic only; with section tables, `pfn` is of a page that the operation owns, so
-    // it has one.
-    unsafe { bindings::pfn_to_page(pfn.get()) }
+unsafe fn pfn_to_page(pfn: Pfn) -> *mut bindings::page {
+    // SAFETY: By the function's requirement.
+    unsafe { bindings::mm_batch_pfn_to_page(pfn.get()) }
 }
 
-impl ContigMm for PageAllocator {
+// SAFETY: The order is the allocator's; struct pages are contiguous, and pages of one zone, by the
+// words of C.
+unsafe impl ContigMm for PageAllocator {
     const MAX_PAGE_ORDER: u32 = bindings::MAX_PAGE_ORDER;
 
     #[inline]
     fn contiguous_struct_pages(&self, first: Pfn) -> NonZero<usize> {
         // SAFETY: Arithmetic only.
-        let nr = unsafe { bindings::contiguous_struct_pages(first.get()) };
+        let nr = unsafe { bindings::mm_batch_contiguous_struct_pages(first.get()) };
         NonZero::new(nr).unwrap_or(NonZero::<usize>::MIN)
     }
 
     #[inline]
-    fn free_page(&self, page: LonePage, held: Held) {
-        let page = pfn_to_page(page.pfn());
-        match held {
-            // SAFETY: By the invariants, a reference of this order-0 page is ours to drop.
-            Held::Refcounted => unsafe { bindings::__free_pages(page, 0) },
-            // SAFETY: By the invariants, this frozen order-0 page is ours to free.
-            Held::Frozen => unsafe { bindings::free_frozen_pages(page, 0) },
+    fn free_page<H: Held>(&self, page: LonePage<H>) {
+        // SAFETY: A page that somebody owns has a struct page.
+        let page = unsafe { pfn_to_page(page.pfn()) };
+        if H::FROZEN {
+            // SAFETY: The token was a frozen order-0 page, and is gone.
+            unsafe { bindings::free_frozen_pages(page, 0) }
+        } else {
+            // SAFETY: The token was a reference of an order-0 page, and is gone.
+            unsafe { bindings::__free_pages(page, 0) }
         }
     }
 
+    /// Traces the run.
     #[inline]
-    fn prepare_run(&self, pages: &PageRange, held: Held) -> usize {
-        let first = pfn_to_page(pages.first());
-        let nr = pages.nr().get();
-        let ready = match held {
-            // SAFETY: By the invariants, a reference of each page is ours to drop, and the
-            // algorithm asks for pages with contiguous struct pages.
-            Held::Refcounted => unsafe { bindings::free_pages_prepare_run(first, nr) },
-            // SAFETY: By the invariants, these frozen pages are ours, and the algorithm asks for
-            // pages with contiguous struct pages.
-            Held::Frozen => unsafe { bindings::free_frozen_pages_prepare_run(first, nr) },
+    fn prepare_run<H: Held>(
+        &self,
+        pages: Section<H>,
+    ) -> (Option<PreparedPages>, Option<Section<H>>) {
+        let nr = pages.frames().nr().get();
+        // SAFETY: A page that somebody owns has a struct page.
+        let first = unsafe { pfn_to_page(pages.frames().first()) };
+        let ready = if H::FROZEN {
+            // SAFETY: These are frozen order-0 pages, which `pages` owns, with contiguous struct
+            // pages.
+            unsafe { bindings::free_frozen_pages_prepare_run(first, nr) }
+        } else {
+            // SAFETY: As above, and `pages` owns a reference of each.
+            unsafe { bindings::free_pages_prepare_run(first, nr) }
         };
         if ready > 0 {
             trace::run(CONTIG_FREE, ready, DONE);
         }
-        ready
+        // SAFETY: So many were prepared, and the page behind them was the last that was visited.
+        unsafe { pages.visited(ready) }
     }
 
     #[inline]
-    fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
-        // SAFETY: Both are pages of the operation, which are not free yet, so their flags' zone is
-        // stable.
-        unsafe { bindings::page_zone_id(pfn_to_page(a)) == bindings::page_zone_id(pfn_to_page(b)) }
+    unsafe fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
+        // SAFETY: By the method's requirement, each has a struct page.
+        let (a, b) = unsafe { (pfn_to_page(a), pfn_to_page(b)) };
+        // SAFETY: By the method's requirement, neither page's flags change their zone.
+        unsafe { bindings::mm_batch_page_zone_id(a) == bindings::mm_batch_page_zone_id(b) }
     }
 
     #[inline]
     fn free_prepared(&self, block: FreeBlock) {
+        // SAFETY: A page of a block has a struct page.
+        let head = unsafe { pfn_to_page(block.head()) };
         // SAFETY: A `FreeBlock` is aligned, of one zone, and made of pages that were prepared and
-        // are in no other block.
-        unsafe { bindings::free_prepared_pages(pfn_to_page(block.head()), block.order()) }
+        // are in no other token.
+        unsafe { bindings::free_prepared_pages(head, block.order()) }
     }
 }
 
@@ -116,7 +118,8 @@ impl ContigMm for PageAllocator {
 ///
 /// # Invariants
 ///
-/// `next` points to `left` pointers to order-0 pages, one reference of each owned by the operation.
+/// `next` points to `left` pointers to order-0 pages, a reference of each of which is the array's.
+/// Whoever uses it may sleep.
 struct PagePointers {
     next: *mut *mut bindings::page,
     left: usize,
@@ -124,24 +127,27 @@ struct PagePointers {
 
 impl PageArray for PagePointers {
     #[inline]
-    fn next_run(&mut self) -> Option<PageRange> {
+    fn next_run(&mut self) -> Option<PageRange<Refcounted>> {
         if self.left == 0 {
             return None;
         }
-        // SAFETY: By the invariants there is at least one pointer.
-        let nr = unsafe { bindings::num_pages_contiguous(self.next, self.left) };
-        // SAFETY: As above, and it points to a page.
-        let first = unsafe { bindings::page_to_pfn(*self.next) };
+        // SAFETY: By the invariants, there are so many pointers to pages, at least one.
+        let nr = unsafe { bindings::mm_batch_num_pages_contiguous(self.next, self.left) };
+        // SAFETY: By the invariants, there is at least one pointer.
+        let first = unsafe { *self.next };
+        // SAFETY: By the invariants, it points to a page.
+        let first = unsafe { bindings::mm_batch_page_to_pfn(first) };
         // INVARIANT: The run's pages leave the array.
         self.next = self.next.wrapping_add(nr);
         self.left = self.left.wrapping_sub(nr);
-        PageRange::new(Pfn::new(first), nr)
+        // SAFETY: The array had a reference of each, which it gives up.
+        unsafe { PageRange::owned(Pfn::new(first), nr) }
     }
 
     #[inline]
     fn cond_resched(&mut self) {
-        // SAFETY: The caller of mm_batch_free_pages_bulk() may sleep.
-        unsafe { bindings::cond_resched() }
+        // SAFETY: By the invariants, one may sleep here.
+        unsafe { bindings::mm_batch_cond_resched() }
     }
 }
 
@@ -154,10 +160,10 @@ impl PageArray for PagePointers {
 /// Context: any but NMI, with no raw spinlock held.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_free_contig_range(pfn: usize, nr_pages: usize) {
-    if let Some(range) = PageRange::new(Pfn::new(pfn), nr_pages) {
-        // SAFETY: By the function's requirement.
-        let mm = unsafe { PageAllocator::new() };
-        free_contig_range(&mm, range, Held::Refcounted);
+    unsafe_precondition_assert!(pfn.checked_add(nr_pages).is_some());
+    // SAFETY: By the function's requirement.
+    if let Some(range) = unsafe { PageRange::<Refcounted>::owned(Pfn::new(pfn), nr_pages) } {
+        free_contig_range(&PageAllocator, range);
     }
 }
 
@@ -170,10 +176,10 @@ pub(crate) unsafe extern "C" fn mm_batch_free_contig_range(pfn: usize, nr_pages:
 /// Context: any but NMI, with no raw spinlock held.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_free_contig_frozen_range(pfn: usize, nr_pages: usize) {
-    if let Some(range) = PageRange::new(Pfn::new(pfn), nr_pages) {
-        // SAFETY: By the function's requirement.
-        let mm = unsafe { PageAllocator::new() };
-        free_contig_range(&mm, range, Held::Frozen);
+    unsafe_precondition_assert!(pfn.checked_add(nr_pages).is_some());
+    // SAFETY: By the function's requirement.
+    if let Some(range) = unsafe { PageRange::<Frozen>::owned(Pfn::new(pfn), nr_pages) } {
+        free_contig_range(&PageAllocator, range);
     }
 }
 
@@ -182,7 +188,7 @@ pub(crate) unsafe extern "C" fn mm_batch_free_contig_frozen_range(pfn: usize, nr
 /// # Safety
 ///
 /// `page_array` points to `nr_pages` pointers to order-0 pages; the caller owns a reference of
-/// each, and gives it up.
+/// each, and gives it up. The caller may sleep.
 ///
 /// Context: process context that may sleep.
 #[export]
@@ -190,12 +196,11 @@ pub(crate) unsafe extern "C" fn mm_batch_free_pages_bulk(
     page_array: *mut *mut bindings::page,
     nr_pages: usize,
 ) {
+    unsafe_precondition_assert!(nr_pages == 0 || !page_array.is_null());
     // INVARIANT: By the function's requirement.
     let mut pages = PagePointers {
         next: page_array,
         left: nr_pages,
     };
-    // SAFETY: By the function's requirement.
-    let mm = unsafe { PageAllocator::new() };
-    free_pages_bulk(&mm, &mut pages);
+    free_pages_bulk(&PageAllocator, &mut pages);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `file_unmap` in the kernel (C: `try_to_unmap_one()`, mm/rmap.c, 7.2).
+//! `file_unmap` in the kernel (C: `try_to_unmap_one()`, mm/rmap.c, 7.3).
 
 use super::trace;
 use crate::{
@@ -8,263 +8,343 @@ use crate::{
         unmap_run,
         Differences,
         FileUnmapWalk,
-        Kind, //
+        Outcome, //
     },
-    pte_batch::{
+    pte::{
         Pte,
+        PteArch,
+        Respect, //
+    },
+    pte_run::{
         PteIndex,
+        PtePart,
         PteTable,
         Reach,
-        Respect,
         RunLength, //
     },
-    pte_run::UnmapWalk, //
+    unmap::UnmapWalk, //
 };
 use core::num::NonZero;
 use kernel::{
     bindings::{
         self,
         mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
+        mm_batch_run_outcome_MM_BATCH_RUN_NOT_MINE as NOT_MINE,
         mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path_MM_BATCH_RUN_FILE_UNMAP as FILE_UNMAP, //
     },
+    page::PAGE_SIZE,
     prelude::*,
-    sync::barrier, //
+    sync::barrier,
+    unsafe_precondition_assert, //
 };
 
-#[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
-mod pte_batch_kunit;
+// The helpers pass a PTE as a u64; 128-bit PTEs would be cut.
+const _: () = assert!(size_of::<bindings::pte_t>() == size_of::<u64>());
 
-/// A stop of `try_to_unmap_one()`'s walk, as the port of one run.
+/// A PTE, and what it maps.
 ///
 /// # Invariants
 ///
-/// For as long as it exists: the folio is locked, large, and neither hugetlb nor freed; the page
-/// table lock of `ptep` is held; `ptep` is the PTE of `address` in `vma`, within which `address`
-/// is; and the PTE is, or was before the run was cleared, present and of the folio's `page`.
-///
-/// A [`RunLength`] that it is given is of a run found from there.
-struct RmapWalk {
+/// `ptep` is the PTE of `address` in `vma`, within which `address` is; it maps `page`, of `folio`,
+/// or did before it was cleared. The folio is large and not freed. None of it goes while this
+/// exists, nor does the page table.
+pub(super) struct PteView {
     folio: *mut bindings::folio,
     page: *mut bindings::page,
     vma: *mut bindings::vm_area_struct,
     address: usize,
     ptep: *mut bindings::pte_t,
+}
+
+impl PteView {
+    /// # Safety
+    ///
+    /// As the invariants say, for as long as it exists.
+    #[inline]
+    pub(super) unsafe fn new(
+        folio: *mut bindings::folio,
+        page: *mut bindings::page,
+        vma: *mut bindings::vm_area_struct,
+        address: usize,
+        ptep: *mut bindings::pte_t,
+    ) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self {
+            folio,
+            page,
+            vma,
+            address,
+            ptep,
+        }
+    }
+}
+
+/// The PTEs of the architecture that the kernel is built for.
+pub(super) struct Arch;
+
+impl PteArch for Arch {
+    #[inline]
+    fn ignored(respect: Respect) -> u64 {
+        let Respect {
+            write,
+            soft_dirty,
+            dirty,
+        } = respect;
+        // SAFETY: Arithmetic only.
+        unsafe { bindings::mm_batch_pte_batch_ignored(write, soft_dirty, dirty) }
+    }
+
+    #[inline]
+    fn wrprotect(pte: Pte) -> Pte {
+        // SAFETY: Arithmetic only.
+        Pte::new(unsafe { bindings::mm_batch_pte_wrprotect(pte.raw()) })
+    }
+
+    #[inline]
+    fn pfn_step(pte: Pte) -> u64 {
+        // SAFETY: Arithmetic only.
+        unsafe { bindings::mm_batch_pte_pfn_step(pte.raw()) }
+    }
+
+    #[inline]
+    fn pte_dirty(pte: Pte) -> bool {
+        // SAFETY: Arithmetic only.
+        unsafe { bindings::mm_batch_pte_dirty(pte.raw()) }
+    }
+}
+
+impl PteTable for PteView {
+    type Arch = Arch;
+
+    #[inline]
+    fn reach(&self) -> Reach {
+        // SAFETY: By the invariants, `address` is within `vma`.
+        let vma = unsafe { bindings::mm_batch_ptes_to_vma_end(self.vma, self.address) };
+        // SAFETY: Arithmetic only.
+        let table = unsafe { bindings::mm_batch_ptes_to_table_end(self.address) };
+        // SAFETY: By the invariants, `page` is of `folio`.
+        let folio = unsafe { bindings::mm_batch_pages_to_folio_end(self.folio, self.page) };
+        Reach { vma, table, folio }
+    }
+
+    #[inline]
+    fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
+        let ptep = at.table().ptep.wrapping_add(at.get() as usize);
+        // SAFETY: The index is within the reach of its view, so within the page table, which cannot
+        // go.
+        Pte::new(unsafe { bindings::mm_batch_ptep_get(ptep) })
+    }
+
+    /// 1 where hardware knows no groups.
+    #[inline]
+    fn pte_batch_hint(at: &PteIndex<'_, Self>, pte: Pte) -> NonZero<u32> {
+        if !cfg!(CONFIG_ARM64_CONTPTE) {
+            return NonZero::<u32>::MIN;
+        }
+        let ptep = at.table().ptep.wrapping_add(at.get() as usize);
+        // SAFETY: Only the entry's address counts.
+        let hint = unsafe { bindings::mm_batch_pte_batch_hint(ptep, pte.raw()) };
+        NonZero::new(hint).unwrap_or(NonZero::<u32>::MIN)
+    }
+}
+
+/// A stop of `try_to_unmap_one()`'s walk, as the port of one run.
+///
+/// # Invariants
+///
+/// For as long as it exists: the folio is locked, not hugetlb, and referenced by who walks; the page
+/// table lock of the view's PTE is held, and an rmap lock that keeps its VMA. When it was made, the
+/// PTE was present. No other walk is at this stop.
+struct RmapWalk {
+    view: PteView,
     flags: c_uint,
 }
 
-/// Reads a PTE.
-///
-/// # Safety
-///
-/// `ptep` points to an entry of a page table that cannot go.
-#[inline]
-unsafe fn ptep_get(ptep: *mut bindings::pte_t) -> Pte {
-    if cfg!(CONFIG_ARM64_CONTPTE) {
-        // SAFETY: By the function's requirement.
-        Pte::new(unsafe { bindings::ptep_get(ptep) })
-    } else {
-        // READ_ONCE(*ptep), without a call where helpers are not inlined.
-        // SAFETY: By the function's requirement. Hardware may change it, which a volatile read
-        // allows.
-        Pte::new(unsafe { ptep.cast::<u64>().read_volatile() })
-    }
-}
-
-/// As `pte_batch_hint()`; 1 where hardware knows no groups.
-#[inline]
-fn pte_batch_hint(ptep: *mut bindings::pte_t, pte: Pte) -> NonZero<u32> {
-    if cfg!(CONFIG_ARM64_CONTPTE) {
-        // SAFETY: Only the entry's address counts.
-        let hint = unsafe { bindings::pte_batch_hint(ptep, pte.raw()) };
-        NonZero::new(hint).unwrap_or(NonZero::<u32>::MIN)
-    } else {
-        NonZero::<u32>::MIN
-    }
-}
-
-impl PteTable for RmapWalk {
+impl RmapWalk {
+    /// The address and the entry of a part's first PTE.
     #[inline]
-    fn reach(&self) -> Reach {
-        // SAFETY: By the invariants, `address` is within `vma` and `page` within `folio`.
-        unsafe {
-            Reach {
-                vma: bindings::ptes_to_vma_end(self.vma, self.address),
-                table: bindings::ptes_to_table_end(self.address),
-                folio: bindings::pages_to_folio_end(self.folio, self.page),
-            }
-        }
-    }
-
-    #[inline]
-    fn ptep_get(&self, at: PteIndex) -> Pte {
-        // SAFETY: An index is within the page table of `ptep`, which cannot go under its lock.
-        unsafe { ptep_get(self.ptep.add(at.get() as usize)) }
-    }
-
-    #[inline]
-    fn pte_batch_hint(&self, at: PteIndex, pte: Pte) -> NonZero<u32> {
-        pte_batch_hint(self.ptep.wrapping_add(at.get() as usize), pte)
-    }
-
-    #[inline]
-    fn ignored(&self, respect: Respect) -> u64 {
-        // SAFETY: Arithmetic only.
-        unsafe { bindings::pte_batch_ignored(respect.write, respect.soft_dirty, respect.dirty) }
-    }
-
-    #[inline]
-    fn wrprotect(&self, pte: Pte) -> Pte {
-        // SAFETY: Arithmetic only.
-        Pte::new(unsafe { bindings::pte_wrprotect(pte.raw()) })
-    }
-
-    #[inline]
-    fn pfn_step(&self, pte: Pte) -> u64 {
-        // SAFETY: Arithmetic only.
-        unsafe { bindings::pte_pfn_step(pte.raw()) }
+    fn place(&self, part: &PtePart) -> (usize, *mut bindings::pte_t) {
+        let at = part.at() as usize;
+        (
+            self.view.address.wrapping_add(at.wrapping_mul(PAGE_SIZE)),
+            self.view.ptep.wrapping_add(at),
+        )
     }
 }
 
 impl UnmapWalk for RmapWalk {
+    type View = PteView;
+
     #[inline]
-    fn get_and_clear_ptes(&mut self, nr: RunLength) -> Pte {
-        // SAFETY: By the invariants, these are present PTEs of the folio, under their lock.
-        Pte::new(unsafe {
-            bindings::get_and_clear_run(self.vma, self.address, self.ptep, nr.get())
-        })
+    fn view(&self) -> &PteView {
+        &self.view
     }
 
     #[inline]
-    fn flush_tlb(&mut self, cleared: Pte, nr: RunLength) {
-        // SAFETY: By the invariants, the run is within `vma`, and its lock is held.
-        unsafe {
-            bindings::ttu_flush_run(self.vma, self.address, nr.get(), cleared.raw(), self.flags)
-        }
+    unsafe fn get_and_clear_ptes(&self, nr: RunLength) -> Pte {
+        let PteView {
+            vma, address, ptep, ..
+        } = self.view;
+        // SAFETY: By the method's requirement, these are present PTEs of the folio, and by the
+        // invariants their lock is held.
+        Pte::new(unsafe { bindings::mm_batch_get_and_clear_run(vma, address, ptep, nr.get()) })
     }
 
     #[inline]
-    fn pte_dirty(&self, pte: Pte) -> bool {
-        // SAFETY: Arithmetic only.
-        unsafe { bindings::pte_dirty(pte.raw()) }
+    unsafe fn flush_tlb(&self, cleared: &PtePart) {
+        let (address, _) = self.place(cleared);
+        let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
+        // SAFETY: By the method's requirement, the run is of `vma`, and `pte` tells whether it was
+        // dirty; by the invariants, its lock is held.
+        unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) }
     }
 
     #[inline]
-    fn with_soft_dirty(&self, pte: Pte, as_in: Pte) -> Pte {
-        // SAFETY: Arithmetic only.
-        Pte::new(unsafe { bindings::pte_with_soft_dirty(pte.raw(), as_in.raw()) })
-    }
-
-    #[inline]
-    fn folio_mark_dirty(&mut self) {
+    fn folio_mark_dirty(&self) {
         // SAFETY: By the invariants, the folio is locked.
-        unsafe { bindings::folio_mark_dirty(self.folio) };
+        unsafe { bindings::folio_mark_dirty(self.view.folio) };
     }
 
     #[inline]
-    fn set_ptes(&mut self, pte: Pte, nr: RunLength) {
-        // SAFETY: The run's PTEs are not present, and rmap and references still count its pages.
-        unsafe { bindings::set_run(self.vma, self.address, self.ptep, pte.raw(), nr.get()) };
-        trace::run(FILE_UNMAP, nr.get() as usize, RESTORED);
+    unsafe fn set_ptes(&self, cleared: &PtePart) {
+        let (address, ptep) = self.place(cleared);
+        let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
+        // SAFETY: By the method's requirement, the PTEs are not present, while rmap and references
+        // count their pages; by the invariants, their lock is held.
+        unsafe { bindings::mm_batch_set_run(self.view.vma, address, ptep, pte, nr) }
     }
 
     #[inline]
-    fn update_hiwater_rss(&mut self) {
+    unsafe fn leave_behind(&self, cleared: &PtePart) {
+        let (address, ptep) = self.place(cleared);
+        let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
+        // SAFETY: By the method's requirement, the PTEs are none; by the invariants, their lock is
+        // held.
+        unsafe { bindings::mm_batch_install_uffd_wp_run(self.view.vma, address, ptep, pte, nr) }
+    }
+
+    #[inline]
+    fn update_hiwater_rss(&self) {
         // SAFETY: By the invariants, there is an mm.
-        unsafe { bindings::vma_update_hiwater_rss(self.vma) }
+        unsafe { bindings::mm_batch_update_hiwater_rss(self.view.vma) }
     }
 
     #[inline]
-    fn add_mm_counter(&mut self, pages: i64) {
-        // SAFETY: By the invariants, there are an mm and a folio.
-        unsafe { bindings::vma_add_mm_counter(self.vma, self.folio, pages as isize) }
+    unsafe fn add_mm_counter(&self, removed: RunLength) {
+        let PteView { vma, folio, .. } = self.view;
+        // As wide as the counter before it is negated.
+        let pages = (removed.get() as isize).wrapping_neg();
+        // SAFETY: By the method's requirement, so many of the folio's pages were counted in this mm.
+        unsafe { bindings::mm_batch_add_mm_counter(vma, folio, pages) }
     }
 
     #[inline]
-    fn folio_remove_rmap_ptes(&mut self, nr: RunLength) {
-        // SAFETY: The run's pages, from `page` on, were mapped in `vma`, and its lock is held.
-        unsafe { bindings::remove_rmap_run(self.folio, self.page, nr.get() as c_int, self.vma) }
+    unsafe fn folio_remove_rmap_ptes(&self, nr: RunLength) {
+        let PteView {
+            folio, page, vma, ..
+        } = self.view;
+        // SAFETY: By the method's requirement, the mappings of so many pages from `page` on are gone
+        // and still counted; by the invariants, their lock is held.
+        unsafe { bindings::mm_batch_remove_rmap_run(folio, page, nr.get() as c_int, vma) }
     }
 
     #[inline]
-    fn folio_put_refs(&mut self, nr: RunLength) {
-        // SAFETY: Each mapping had a reference; the caller of try_to_unmap() has one more.
-        unsafe { bindings::folio_put_refs(self.folio, nr.get() as c_int) };
-        trace::run(FILE_UNMAP, nr.get() as usize, DONE);
+    unsafe fn folio_put_refs(&self, nr: RunLength) {
+        // SAFETY: By the method's requirement, the mappings' references are to be dropped; by the
+        // invariants, there is one more.
+        unsafe { bindings::mm_batch_folio_put_refs(self.view.folio, nr.get() as c_int) }
     }
 }
 
 impl FileUnmapWalk for RmapWalk {
     #[inline]
-    fn userfaultfd_wp(&self) -> bool {
-        // SAFETY: By the invariants, there is a VMA.
-        unsafe { bindings::userfaultfd_wp(self.vma) }
-    }
-
-    #[inline]
-    fn install_uffd_wp_markers(&mut self, cleared: Pte, nr: RunLength) {
-        // SAFETY: The run's PTEs are none, and their lock is held.
-        unsafe {
-            bindings::install_uffd_wp_run(
-                self.vma,
-                self.address,
-                self.ptep,
-                cleared.raw(),
-                nr.get(),
-            )
-        }
-    }
-
-    #[inline]
     fn smp_mb(&self) {
-        barrier::smp_mb();
+        barrier::smp_mb(barrier::Full);
     }
 
     #[inline]
     fn smp_rmb(&self) {
-        barrier::smp_rmb();
+        barrier::smp_mb(barrier::Read);
     }
 
     #[inline]
     fn folio_ref_count(&self) -> i32 {
         // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::folio_ref_count(self.folio) }
+        unsafe { bindings::mm_batch_folio_ref_count(self.view.folio) }
     }
 
     #[inline]
     fn folio_mapcount(&self) -> i32 {
         // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::folio_mapcount(self.folio) }
+        unsafe { bindings::mm_batch_folio_mapcount(self.view.folio) }
+    }
+
+    #[inline]
+    fn folio_test_anon(&self) -> bool {
+        // SAFETY: By the invariants, there is a folio.
+        unsafe { bindings::mm_batch_folio_test_anon(self.view.folio) }
+    }
+
+    #[inline]
+    fn folio_test_swapbacked(&self) -> bool {
+        // SAFETY: By the invariants, there is a folio.
+        unsafe { bindings::mm_batch_folio_test_swapbacked(self.view.folio) }
+    }
+
+    #[inline]
+    fn folio_test_swapcache(&self) -> bool {
+        // SAFETY: By the invariants, there is a folio.
+        unsafe { bindings::mm_batch_folio_test_swapcache(self.view.folio) }
     }
 
     #[inline]
     fn folio_test_dirty(&self) -> bool {
         // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::folio_test_dirty(self.folio) }
+        unsafe { bindings::mm_batch_folio_test_dirty(self.view.folio) }
     }
 
     #[inline]
     fn vma_droppable(&self) -> bool {
         // SAFETY: By the invariants, there is a VMA.
-        unsafe { bindings::vma_droppable(self.vma) }
+        unsafe { bindings::mm_batch_vma_droppable(self.view.vma) }
     }
 
     #[inline]
-    fn folio_set_swapbacked(&mut self) {
+    fn folio_set_swapbacked(&self) {
         // SAFETY: By the invariants, the folio is locked.
-        unsafe { bindings::folio_set_swapbacked(self.folio) }
+        unsafe { bindings::mm_batch_folio_set_swapbacked(self.view.folio) }
     }
 }
 
-/// Unmaps the run of PTEs that begins with `*ptep`.
+/// In what runs differ from C's.
+#[cfg(not(CONFIG_MM_BATCH_KUNIT_TEST))]
+#[inline]
+fn differences() -> Differences {
+    Differences::ALL
+}
+
+/// In what runs differ from C's: tests may ask for none.
+#[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
+#[inline]
+fn differences() -> Differences {
+    let mixed_file_runs = &raw const bindings::mm_batch_file_unmap_mixed_file_runs;
+    // READ_ONCE(), as a test may write to it meanwhile: a byte, whatever C puts there.
+    // SAFETY: It is a variable of C, as large as a byte.
+    let mixed_file_runs = unsafe { mixed_file_runs.cast::<u8>().read_volatile() } != 0;
+    Differences { mixed_file_runs }
+}
+
+/// Unmaps the run of PTEs that begins with `*ptep`, and traces it.
 ///
-/// Returns the run's length in pages; 0 if the folio is to stay mapped, which then is as it was.
+/// Returns what became of it: unmapped; restored, and the folio is to stay mapped; or not touched,
+/// as the folio is not of this path.
 ///
 /// # Safety
 ///
-/// The folio is locked, large, referenced by the caller, not hugetlb, and not both anonymous and
-/// swap-backed. `page` is its page that `*ptep` maps at `address`, which is within `vma`. The page
-/// table lock is held. `flags` is without `TTU_HWPOISON`.
+/// The folio is locked, large, referenced by the caller and not hugetlb. `*ptep` is present and maps
+/// its `page` at `address`, which is within `vma`. The page table lock is held, and an rmap lock that
+/// keeps `vma` and its mm. `flags` is without `TTU_HWPOISON`.
 ///
 /// Context: page table lock held. Does not sleep.
 #[export]
@@ -275,29 +355,18 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_run(
     address: usize,
     ptep: *mut bindings::pte_t,
     flags: c_uint,
-) -> c_uint {
+) -> bindings::mm_batch_unmapped {
+    unsafe_precondition_assert!(address % PAGE_SIZE == 0);
     // SAFETY: By the function's requirement.
-    let first = unsafe { ptep_get(ptep) };
-    // SAFETY: By the function's requirement.
-    let kind = if unsafe { bindings::folio_test_anon(folio) } {
-        Kind::Lazyfree
-    } else {
-        Kind::File
+    let view = unsafe { PteView::new(folio, page, vma, address, ptep) };
+    // INVARIANT: By the function's requirement; this is the only walk at this stop.
+    let (outcome, nr_pages) = match unmap_run(RmapWalk { view, flags }, differences()) {
+        Outcome::Unmapped(nr) => (DONE, nr.get()),
+        Outcome::Kept(nr) => (RESTORED, nr.get()),
+        Outcome::NotMine => (NOT_MINE, 0),
     };
-    // INVARIANT: By the function's requirement.
-    let mut walk = RmapWalk {
-        folio,
-        page,
-        vma,
-        address,
-        ptep,
-        flags,
-    };
-    // SAFETY: Written to by tests alone, one at a time and with nobody unmapping.
-    let differences = unsafe { bindings::mm_batch_file_unmap_differences };
-    let differences = Differences {
-        uffd_wp_runs: differences.uffd_wp_runs,
-        mixed_file_runs: differences.mixed_file_runs,
-    };
-    unmap_run(&mut walk, first, kind, differences).map_or(0, RunLength::get)
+    if outcome != NOT_MINE {
+        trace::run(FILE_UNMAP, nr_pages as usize, outcome);
+    }
+    bindings::mm_batch_unmapped { outcome, nr_pages }
 }

@@ -3,7 +3,7 @@
 //! error: E0451
 //! A free block is only made of pages proven free: nobody else can make one.
 
-use mm_batch::contig_free::FreeBlock;
+use mm_batch::free::FreeBlock;
 
 pub fn order(block: &FreeBlock) -> u32 {
     block.order()

@@ -3,7 +3,7 @@
 //! error: E0599
 //! There is one token per block.
 
-use mm_batch::contig_free::{ContigMm, FreeBlock};
+use mm_batch::free::{ContigMm, FreeBlock};
 
 pub fn free(mm: &impl ContigMm, block: FreeBlock) {
     #[cfg(bad)]

@@ -3,7 +3,7 @@
 //! error: E0382
 //! Handing a block to the allocator consumes it.
 
-use mm_batch::contig_free::{ContigMm, FreeBlock};
+use mm_batch::free::{ContigMm, FreeBlock};
 
 pub fn free(mm: &impl ContigMm, block: FreeBlock) {
     mm.free_prepared(block);

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0499
-//! While a run is cleared, nobody has the walk, and so the lock: it comes first.
+//! error: E0382
+//! While a run is cleared, nobody else has the walk, which stands for the lock.
 
-use mm_batch::{
-    pte_batch::Pte,
-    pte_run::{PteRun, UnmapWalk},
-};
+use mm_batch::unmap::{PteRun, UnmapWalk};
 
-pub fn restored<W: UnmapWalk>(walk: &mut W, first: Pte) {
-    let cleared = PteRun::longest(walk, first).clear();
+pub fn restored<W: UnmapWalk>(walk: W) {
+    let cleared = PteRun::longest(walk).clear();
     #[cfg(bad)]
     walk.folio_mark_dirty();
-    drop(cleared);
-    walk.folio_mark_dirty();
+    cleared.restore().walk().folio_mark_dirty();
 }

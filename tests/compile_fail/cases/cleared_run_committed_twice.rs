@@ -3,14 +3,11 @@
 //! error: E0382
 //! A run is committed once.
 
-use mm_batch::{
-    pte_batch::Pte,
-    pte_run::{PteRun, UnmapWalk},
-};
+use mm_batch::unmap::{PteRun, UnmapWalk};
 
-pub fn unmap<W: UnmapWalk>(walk: &mut W, first: Pte) {
-    let cleared = PteRun::longest(walk, first).clear();
-    cleared.commit(|_, _, _| ());
+pub fn unmap<W: UnmapWalk>(walk: W) {
+    let cleared = PteRun::longest(walk).clear();
+    cleared.commit();
     #[cfg(bad)]
-    cleared.commit(|_, _, _| ());
+    cleared.commit();
 }

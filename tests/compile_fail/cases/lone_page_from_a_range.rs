@@ -3,14 +3,15 @@
 //! error: E0308
 //! The single-page free takes one page, not a range.
 
-use mm_batch::{
-    contig_free::ContigMm,
-    pages::{Held, LonePage, PageRange},
-};
+use mm_batch::free::{ContigMm, LonePage, PageRange, Refcounted};
 
-pub fn free(mm: &impl ContigMm, page: LonePage, range: PageRange) -> PageRange {
-    mm.free_page(page, Held::Refcounted);
+pub fn free(
+    mm: &impl ContigMm,
+    page: LonePage<Refcounted>,
+    range: PageRange<Refcounted>,
+) -> PageRange<Refcounted> {
+    mm.free_page(page);
     #[cfg(bad)]
-    mm.free_page(range, Held::Refcounted);
+    mm.free_page(range);
     range
 }

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0423
-//! Only a span makes an index, so no PTE beyond it can be read.
+//! error: E0451
+//! Only a span makes an index, so no PTE beyond it is read, and an index has its table with it.
 
-use mm_batch::pte_batch::{Pte, PteIndex, PteTable};
+use mm_batch::{
+    pte::Pte,
+    pte_run::{PteIndex, PteTable},
+};
 
-pub fn read(table: &impl PteTable, at: PteIndex) -> Pte {
-    table.ptep_get(at)
+pub fn read<T: PteTable>(at: &PteIndex<'_, T>) -> Pte {
+    T::ptep_get(at)
 }
 
 #[cfg(bad)]
-pub fn read_on(table: &impl PteTable, at: PteIndex) -> Pte {
-    table.ptep_get(PteIndex(at.get() + 1))
+pub fn read_on<T: PteTable>(at: &PteIndex<'_, T>, other: &T) -> Pte {
+    T::ptep_get(&PteIndex { table: other, index: at.get() })
 }

@@ -3,12 +3,11 @@
 //! error: E0308
 //! A range's length is not a number that could be zero.
 
-use mm_batch::pages::{PageRange, Pfn};
+use mm_batch::free::{PageRange, Refcounted};
 
-pub fn split(range: PageRange) -> Option<PageRange> {
+pub fn split(range: PageRange<Refcounted>) -> Option<PageRange<Refcounted>> {
+    let nr = range.frames().nr();
     #[cfg(bad)]
-    return range.split_at(0).1;
-    PageRange::new(range.first(), range.nr().get())
+    let nr = 0;
+    range.split_off_front(nr).1
 }
-
-pub const FIRST: Pfn = Pfn::new(0);

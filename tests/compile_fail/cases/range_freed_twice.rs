@@ -4,12 +4,12 @@
 //! Freeing a range consumes it: the references are gone.
 
 use mm_batch::{
-    contig_free::{free_contig_range, ContigMm},
-    pages::{Held, PageRange},
+    contig_free::free_contig_range,
+    free::{ContigMm, Held, PageRange},
 };
 
-pub fn free(mm: &impl ContigMm, range: PageRange) {
-    free_contig_range(mm, range, Held::Refcounted);
+pub fn free<H: Held>(mm: &impl ContigMm, range: PageRange<H>) {
+    free_contig_range(mm, range);
     #[cfg(bad)]
-    free_contig_range(mm, range, Held::Refcounted);
+    free_contig_range(mm, range);
 }

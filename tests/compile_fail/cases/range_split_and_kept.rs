@@ -4,12 +4,14 @@
 //! A split range is its parts, and no longer itself.
 
 use core::num::NonZero;
-use mm_batch::pages::PageRange;
+use mm_batch::free::{PageRange, Refcounted};
 
-pub fn parts(range: PageRange, nr: NonZero<usize>) -> (PageRange, Option<PageRange>) {
+type Range = PageRange<Refcounted>;
+
+pub fn parts(range: Range, nr: NonZero<usize>) -> (Range, Option<Range>) {
     #[cfg(bad)]
     {
-        let (_head, _rest) = range.split_at(nr);
+        let (_front, _rest) = range.split_off_front(nr);
     }
-    range.split_at(nr)
+    range.split_off_front(nr)
 }

@@ -2,7 +2,7 @@
 
 //! The port of `contig_free`: a range of allocated pages, as one CPU sees it.
 //!
-//! | here                        | in 7.2                                                        |
+//! | here                        | in 7.3                                                        |
 //! |-----------------------------|---------------------------------------------------------------|
 //! | `prepare_run()`             | the loop of `__free_contig_range_common()`, mm/page_alloc.c    |
 //! | `contiguous_struct_pages()` | `memdesc_section()`, include/linux/mm.h, which that loop compares |
@@ -20,18 +20,19 @@
 //! Sections that are holes, and pages on the LRU, are not there.
 //!
 //! ```
-//! use mm_batch::{contig_free::free_contig_range, pages::Held};
-//! use mm_shim::contig::{Cpu, Layout, Mm};
+//! use mm_batch::{contig_free::free_contig_range, free::Refcounted};
+//! use mm_shim::contig_free::{Cpu, Layout, Mm};
 //!
 //! mm_shim::sync::explore(|| {
 //!     let layout = Layout::plain(512, 20);
 //!     let mm = Mm::new(layout.clone());
-//!     let range = layout.range().expect("20 pages");
-//!     free_contig_range(&Cpu::new(&mm, 0), range, Held::Refcounted);
+//!     free_contig_range(&Cpu::new(&mm, 0), layout.range::<Refcounted>());
 //!     let orders: Vec<u32> = mm.with_lists(|l| l.blocks().iter().map(|b| b.order).collect());
 //!     assert_eq!(orders, [4, 2]);
 //! });
 //! ```
+
+#![deny(unsafe_code)]
 
 use crate::{
     lists::{
@@ -43,16 +44,16 @@ use crate::{
     sync::Mutex, //
 };
 use mm_batch::{
-    contig_free::{
+    free::{
         ContigMm,
-        FreeBlock, //
-    },
-    pages::{
+        FreeBlock,
         Held,
         LonePage,
         PageRange,
-        Pfn, //
-    }, //
+        PreparedPages,
+        Section, //
+    },
+    pages::Pfn, //
 };
 use std::{
     collections::BTreeSet,
@@ -94,9 +95,20 @@ impl Layout {
     }
 
     /// The same range for the algorithm to free.
-    pub fn range(&self) -> Option<PageRange> {
-        PageRange::new(Pfn::new(self.first), self.nr)
+    pub fn range<H: Held>(&self) -> PageRange<H> {
+        range(self.first, self.nr)
     }
+}
+
+/// A range for the algorithm to free.
+///
+/// # Panics
+///
+/// If it is empty or wraps.
+#[allow(unsafe_code)]
+pub fn range<H: Held>(first: usize, nr: usize) -> PageRange<H> {
+    // SAFETY: A page of a model is no memory. Whether somebody owns it, the model says.
+    unsafe { PageRange::owned(Pfn::new(first), nr) }.expect("a range")
 }
 
 /// Pages on their way to the allocator.
@@ -175,6 +187,14 @@ impl Mm {
             .free_block(head, order, side);
     }
 
+    /// One page of a range by itself, without the algorithm: a reference of it, or the frozen page.
+    pub fn free_page(&self, pfn: Pfn, side: Side) {
+        let frozen = self.page(pfn).count() == 0;
+        if (frozen || self.page(pfn).put_testzero()) && self.prepare(pfn, side) {
+            self.free_block(pfn, 0, side);
+        }
+    }
+
     /// `put_page()` on an order-0 page: whoever drops the last reference frees it.
     pub fn put_page(&self, pfn: Pfn, side: Side) {
         if self.page(pfn).put_testzero() && self.prepare(pfn, side) {
@@ -196,19 +216,20 @@ impl<'mm> Cpu<'mm> {
         Self { mm, side }
     }
 
-    fn drop_and_prepare(&self, pfn: Pfn, held: Held) -> bool {
-        let free = match held {
-            Held::Refcounted => self.mm.page(pfn).put_testzero(),
-            Held::Frozen => {
-                assert_eq!(self.mm.page(pfn).count(), 0, "a frozen page has references");
-                true
-            }
+    fn drop_and_prepare<H: Held>(&self, pfn: Pfn) -> bool {
+        let free = if H::FROZEN {
+            assert_eq!(self.mm.page(pfn).count(), 0, "a frozen page has references");
+            true
+        } else {
+            self.mm.page(pfn).put_testzero()
         };
         free && self.mm.prepare(pfn, self.side)
     }
 }
 
-impl ContigMm for Cpu<'_> {
+// SAFETY: A page of a model is no memory. The answers are the layout's.
+#[allow(unsafe_code)]
+unsafe impl ContigMm for Cpu<'_> {
     const MAX_PAGE_ORDER: u32 = MAX_PAGE_ORDER;
 
     fn contiguous_struct_pages(&self, first: Pfn) -> NonZero<usize> {
@@ -220,27 +241,33 @@ impl ContigMm for Cpu<'_> {
         }
     }
 
-    fn free_page(&self, page: LonePage, held: Held) {
-        if self.drop_and_prepare(page.pfn(), held) {
+    fn free_page<H: Held>(&self, page: LonePage<H>) {
+        if self.drop_and_prepare::<H>(page.pfn()) {
             self.mm.free_block(page.pfn(), 0, self.side);
         }
     }
 
-    fn prepare_run(&self, pages: &PageRange, held: Held) -> usize {
+    fn prepare_run<H: Held>(
+        &self,
+        pages: Section<H>,
+    ) -> (Option<PreparedPages>, Option<Section<H>>) {
+        let (first, nr) = (pages.frames().first(), pages.frames().nr().get());
         if let Some(section) = self.mm.layout.section {
-            let last = pages.first().get() + pages.nr().get() - 1;
+            let last = first.get() + nr - 1;
             assert_eq!(
-                pages.first().get() / section,
+                first.get() / section,
                 last / section,
                 "a walk leaves its section"
             );
         }
-        (0..pages.nr().get())
-            .find(|&i| !self.drop_and_prepare(pages.first().add(i), held))
-            .unwrap_or(pages.nr().get())
+        let ready = (0..nr)
+            .find(|&i| !self.drop_and_prepare::<H>(first.add(i)))
+            .unwrap_or(nr);
+        // SAFETY: So many were prepared, and the page behind them was the last that was visited.
+        unsafe { pages.visited(ready) }
     }
 
-    fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
+    unsafe fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
         self.mm.zone(a.get()) == self.mm.zone(b.get())
     }
 
@@ -253,12 +280,13 @@ impl ContigMm for Cpu<'_> {
 mod tests {
     use super::*;
     use crate::sync::explore;
+    use mm_batch::free::{
+        Frozen,
+        PreparedRun,
+        Refcounted, //
+    };
 
     const US: Side = 0;
-
-    fn range(first: usize, nr: usize) -> PageRange {
-        PageRange::new(Pfn::new(first), nr).expect("a range")
-    }
 
     fn with_section(pages: usize) -> Layout {
         Layout {
@@ -273,12 +301,30 @@ mod tests {
             let mut layout = Layout::plain(8, 4);
             layout.counts = vec![1, 1, 2];
             let mm = Mm::new(layout);
-            let ready = Cpu::new(&mm, US).prepare_run(&range(8, 4), Held::Refcounted);
-            assert_eq!(ready, 2);
+            let cpu = Cpu::new(&mm, US);
+            let (section, _) = range::<Refcounted>(8, 4).split_off_section(&cpu);
+            let (prepared, rest) = cpu.prepare_run(section);
+            assert!(prepared.is_some());
+            let rest = rest.expect("the last page").frames();
+            assert_eq!((rest.first().get(), rest.nr().get()), (11, 1));
             assert_eq!(mm.state(9), State::Prepared(US));
             assert_eq!(mm.state(10), State::Allocated);
             assert_eq!(mm.page(Pfn::new(10)).count(), 1);
             assert_eq!(mm.page(Pfn::new(11)).count(), 1);
+        });
+    }
+
+    /// The net: who forgets to free a prepared run has freed it.
+    #[test]
+    fn a_prepared_run_that_is_dropped_is_freed() {
+        explore(|| {
+            let mm = Mm::new(Layout::plain(8, 6));
+            let cpu = Cpu::new(&mm, US);
+            let (section, _) = range::<Refcounted>(8, 6).split_off_section(&cpu);
+            let (run, _) = PreparedRun::first_of(&cpu, section);
+            drop(run);
+            assert_eq!(mm.with_lists(|lists| lists.blocks().len()), 2);
+            assert_eq!(mm.state(13), State::Free(US));
         });
     }
 
@@ -301,9 +347,7 @@ mod tests {
             let mut layout = Layout::plain(8, 8);
             layout.zone_starts = [8, 12].into();
             let mm = Mm::new(layout);
-            let same = |a, b| Cpu::new(&mm, US).same_zone(Pfn::new(a), Pfn::new(b));
-            assert!(same(8, 11));
-            assert!(!same(11, 12));
+            assert_eq!([8, 11, 12].map(|pfn| mm.zone(pfn)), [1, 1, 2]);
         });
     }
 
@@ -334,7 +378,9 @@ mod tests {
     fn a_frozen_page_with_references_is_noticed() {
         explore(|| {
             let mm = Mm::new(Layout::plain(8, 2));
-            Cpu::new(&mm, US).prepare_run(&range(8, 2), Held::Frozen);
+            let cpu = Cpu::new(&mm, US);
+            let (section, _) = range::<Frozen>(8, 2).split_off_section(&cpu);
+            let _ = cpu.prepare_run(section);
         });
     }
 
@@ -342,8 +388,10 @@ mod tests {
     #[should_panic(expected = "a walk leaves its section")]
     fn a_walk_into_the_next_section_is_noticed() {
         explore(|| {
-            let mm = Mm::new(with_section(4));
-            Cpu::new(&mm, US).prepare_run(&range(8, 5), Held::Refcounted);
+            let (mm, without) = (Mm::new(with_section(4)), Mm::new(Layout::plain(8, 8)));
+            // Only by what another mm says of its sections.
+            let (section, _) = range::<Refcounted>(8, 5).split_off_section(&Cpu::new(&without, US));
+            let _ = Cpu::new(&mm, US).prepare_run(section);
         });
     }
 }

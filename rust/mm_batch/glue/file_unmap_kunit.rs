@@ -3,11 +3,13 @@
 //! `folio_pte_batch()` as the kernel runs it, for mm/tests/mm_batch_pte_batch_kunit.c, which
 //! compares it with C's.
 
-use super::RmapWalk;
-use crate::pte_batch::{
-    folio_pte_batch,
-    PteSpan,
-    Respect, //
+use super::file_unmap::PteView;
+use crate::{
+    pte::Respect,
+    pte_run::{
+        folio_pte_batch,
+        PteSpan, //
+    }, //
 };
 use kernel::{
     bindings,
@@ -37,26 +39,17 @@ pub(crate) unsafe extern "C" fn mm_batch_folio_pte_batch_kunit(
     words: *mut u64,
     seen: *mut c_uint,
 ) -> c_uint {
-    // INVARIANT: By the function's requirement, as far as reading goes, which is all that is done
-    // here: it needs neither lock where nobody else has the page table.
-    let walk = RmapWalk {
-        folio,
-        page,
-        vma,
-        address,
-        ptep,
-        flags: 0,
-    };
     // SAFETY: By the function's requirement.
-    let first = unsafe { super::ptep_get(ptep) };
+    let view = unsafe { PteView::new(folio, page, vma, address, ptep) };
     let respect = Respect {
         write: respect_write,
         soft_dirty: respect_soft_dirty,
         dirty: respect_dirty,
     };
     let mut nr_seen = 0;
-    let nr = folio_pte_batch(&PteSpan::new(&walk), first, respect, |pte| {
-        // SAFETY: By the function's requirement; no entry is read twice.
+    let nr = folio_pte_batch(&PteSpan::new(&view), respect, |pte| {
+        // SAFETY: A span is within the page table, no entry of it is read twice, and by the
+        // function's requirement there is room for as many.
         unsafe { words.add(nr_seen).write(pte.raw()) };
         nr_seen += 1;
     });

@@ -6,13 +6,15 @@ use mm_batch::{
     file_unmap::{
         unmap_run,
         Differences,
-        Kind, //
+        Outcome, //
     },
-    pte_batch::{
-        folio_pte_batch,
+    pte::{
         Pte,
-        PteSpan,
         Respect, //
+    },
+    pte_run::{
+        folio_pte_batch,
+        PteSpan, //
     }, //
 };
 use mm_shim::{
@@ -203,8 +205,8 @@ fn case(anonymous: bool) -> impl Strategy<Value = Case> {
                     vma: start..(start + nr).min(NR),
                     uffd_wp,
                     anonymous,
-                    droppable: false,
                     group: GROUP,
+                    ..Layout::file(0)
                 };
                 let mut case = Case {
                     layout,
@@ -232,24 +234,30 @@ fn respect() -> impl Strategy<Value = Respect> {
     })
 }
 
+/// The length of a run that was unmapped.
+fn unmapped(outcome: Outcome) -> Option<usize> {
+    match outcome {
+        Outcome::Unmapped(nr) => Some(nr.get() as usize),
+        Outcome::Kept(_) | Outcome::NotMine => None,
+    }
+}
+
 /// Unmaps the folio from its VMA as the rmap walk does: run by run, until all is gone or the first
 /// refusal.
-fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, kind: Kind, differences: Differences) -> bool {
+fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, differences: Differences) -> bool {
     for at in case.mapped() {
         if mm.table.ptep_get(at) & PRESENT == 0 {
             continue;
         }
-        let (unmapped, _) = mm.walk(folio, at, |walk, first| {
-            unmap_run(walk, first, kind, differences)
-        });
-        if unmapped.is_none() {
+        let (outcome, _) = mm.walk(folio, at, |walk| unmap_run(walk, differences));
+        if unmapped(outcome).is_none() {
             return false;
         }
     }
     true
 }
 
-/// What a file folio's PTEs are afterwards, by 7.2's rule for one PTE.
+/// What a file folio's PTEs are afterwards, by 7.3's rule for one PTE.
 fn one_by_one(case: &Case) -> Vec<u64> {
     let marked = |word: u64| case.layout.uffd_wp && word & UFFD_WP != 0;
     let after = |i: usize| match case.words[i] {
@@ -273,9 +281,10 @@ proptest! {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let nr = case.run(case.at, respect);
-        let ((got, merged), _) = mm.walk(&folio, case.at, |walk, first| {
-            let mut merged = first.raw();
-            let got = folio_pte_batch(&PteSpan::new(walk), first, respect, |pte: Pte| merged |= pte.raw());
+        let ((got, merged), _) = mm.walk(&folio, case.at, |walk| {
+            let span = PteSpan::new(&walk);
+            let mut merged = span.first().raw();
+            let got = folio_pte_batch(&span, respect, |pte: Pte| merged |= pte.raw());
             (got.get() as usize, merged)
         });
         prop_assert_eq!(got, nr);
@@ -293,14 +302,13 @@ proptest! {
     #[test]
     fn a_file_folio_is_unmapped_as_one_by_one(
         case in case(false),
-        uffd_wp_runs: bool,
         mixed_file_runs: bool,
     ) {
-        let differences = Differences { uffd_wp_runs, mixed_file_runs };
+        let differences = Differences { mixed_file_runs };
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let (mapped, before) = (case.mapped().count(), mm.rss());
-        prop_assert!(unmap_all(&case, &mm, &folio, Kind::File, differences));
+        prop_assert!(unmap_all(&case, &mm, &folio, differences));
         prop_assert_eq!(without_cont(mm.table.words()), one_by_one(&case));
         prop_assert_eq!((folio.mapcount(), folio.ref_count()), (0, 1));
         prop_assert_eq!(mm.rss().pages, before.pages - mapped as i64);
@@ -309,26 +317,39 @@ proptest! {
         prop_assert_eq!((folio.is_dirty(), folio.is_swapbacked()), (dirty, false));
     }
 
-    /// With no difference on, a run is C's: its write and soft-dirty bits are alike, and it is one
-    /// PTE in a VMA of userfaultfd.
+    /// With no difference on, a run is C's: its write and soft-dirty bits are alike.
     #[test]
     fn without_differences_runs_are_those_of_c(case in case(false)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
-        let nr = if case.layout.uffd_wp { 1 } else { case.run(case.at, RESTORABLE) };
-        let (got, _) = mm.walk(&case.folio(), case.at, |walk, first| {
-            unmap_run(walk, first, Kind::File, Differences::NONE)
-        });
-        prop_assert_eq!(got.expect("a file folio").get() as usize, nr);
+        let folio = case.folio();
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::NONE));
+        prop_assert_eq!(unmapped(got), Some(case.run(case.at, RESTORABLE)));
     }
 
     /// With each on, a run is as long as it may be.
     #[test]
     fn with_differences_runs_are_longest(case in case(false)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
-        let (got, _) = mm.walk(&case.folio(), case.at, |walk, first| {
-            unmap_run(walk, first, Kind::File, Differences::ALL)
-        });
-        prop_assert_eq!(got.expect("a file folio").get() as usize, case.run(case.at, Respect::default()));
+        let folio = case.folio();
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
+        prop_assert_eq!(unmapped(got), Some(case.run(case.at, Respect::default())));
+    }
+
+    /// What is not of this path is not touched: swap-backed anonymous folios, and those that are in
+    /// the swap cache all the same.
+    #[test]
+    fn what_is_not_of_this_path_is_not_touched(case in case(true), swapbacked: bool) {
+        let mut case = case;
+        case.layout.swapcache = !swapbacked;
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let folio = case.folio();
+        if swapbacked {
+            folio.set_swapbacked();
+        }
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
+        prop_assert_eq!(got, Outcome::NotMine);
+        prop_assert_eq!(done, []);
+        prop_assert_eq!(mm.table.words(), case.words);
     }
 
     /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
@@ -339,7 +360,6 @@ proptest! {
         held in prop::bool::weighted(0.3),
         dirty: bool,
         droppable: bool,
-        uffd_wp_runs: bool,
     ) {
         let mut case = case;
         case.layout.droppable = droppable;
@@ -349,15 +369,11 @@ proptest! {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         folio.get(i32::from(held));
-        let single = case.layout.uffd_wp && !uffd_wp_runs;
-        let nr = if single { 1 } else { case.run(case.at, RESTORABLE) };
+        let nr = case.run(case.at, RESTORABLE);
         let run = case.at..case.at + nr;
         let union = case.words[run.clone()].iter().fold(0, |all, word| all | word) & (YOUNG | DIRTY);
         let (before, mapped) = (mm.rss(), case.mapped().count());
-        let differences = Differences { uffd_wp_runs, mixed_file_runs: true };
-        let (got, _) = mm.walk(&folio, case.at, |walk, first| {
-            unmap_run(walk, first, Kind::Lazyfree, differences)
-        });
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
         let redirtied = union & DIRTY != 0 && !droppable;
         let stays = redirtied || held;
         let expected: Vec<u64> = without_cont(case.words.clone())
@@ -370,7 +386,10 @@ proptest! {
             })
             .collect();
         prop_assert_eq!(without_cont(mm.table.words()), expected);
-        prop_assert_eq!(got.map(|nr| nr.get() as usize), (!stays).then_some(nr));
+        match got {
+            Outcome::Kept(kept) if stays => prop_assert_eq!(kept.get() as usize, nr),
+            got => prop_assert_eq!(unmapped(got), (!stays).then_some(nr)),
+        }
         let gone = if stays { 0 } else { nr };
         prop_assert_eq!(folio.mapcount(), (mapped - gone) as i32);
         prop_assert_eq!(folio.ref_count(), 1 + i32::from(held) + (mapped - gone) as i32);

@@ -14,14 +14,17 @@ use mm_batch::{
         free_pages_bulk,
         PageArray, //
     },
-    pages::{
+    free::{
+        Frozen,
         Held,
         PageRange,
-        Pfn, //
-    }, //
+        Refcounted, //
+    },
+    pages::Pfn, //
 };
 use mm_shim::{
-    contig::{
+    contig_free::{
+        self,
         Cpu,
         Layout,
         Mm, //
@@ -55,7 +58,7 @@ fn some_of(nr: usize) -> impl Strategy<Value = BTreeSet<usize>> {
     proptest::collection::btree_set(0..nr, 0..6)
 }
 
-fn layout(held: Held) -> impl Strategy<Value = Layout> {
+fn layout<H: Held>() -> impl Strategy<Value = Layout> {
     (first(), nr())
         .prop_flat_map(|(first, nr)| {
             (
@@ -68,9 +71,12 @@ fn layout(held: Held) -> impl Strategy<Value = Layout> {
             )
         })
         .prop_map(move |(first, nr, raised, bad, zones, section)| {
-            let count = |i| match held {
-                Held::Frozen => 0,
-                Held::Refcounted => 1 + i32::from(raised.contains(&i)),
+            let count = |i| {
+                if H::FROZEN {
+                    0
+                } else {
+                    1 + i32::from(raised.contains(&i))
+                }
             };
             Layout {
                 first,
@@ -83,16 +89,16 @@ fn layout(held: Held) -> impl Strategy<Value = Layout> {
         })
 }
 
-fn freed(layout: &Layout, held: Held) -> Mm {
+fn freed<H: Held>(layout: &Layout) -> Mm {
     let mm = Mm::new(layout.clone());
-    free_contig_range(&Cpu::new(&mm, 0), layout.range().expect("not empty"), held);
+    free_contig_range(&Cpu::new(&mm, 0), layout.range::<H>());
     mm
 }
 
-fn check(layout: &Layout, held: Held) {
-    let mm = freed(layout, held);
+fn check<H: Held>(layout: &Layout) {
+    let mm = freed::<H>(layout);
     let one_by_one = Mm::new(layout.clone());
-    free_page_by_page(&one_by_one, layout, held);
+    free_page_by_page(&one_by_one, layout);
     for pfn in layout.first..layout.first + layout.nr {
         assert_eq!(mm.state(pfn), one_by_one.state(pfn), "pfn {pfn:#x}");
         let pfn = Pfn::new(pfn);
@@ -110,7 +116,7 @@ fn check(layout: &Layout, held: Held) {
         .iter()
         .all(|&start| start == layout.first)
     {
-        let c = CRange { layout, held };
+        let c = CRange { layout };
         assert_eq!(mm.with_lists(|lists| lists.blocks()), c.blocks());
     }
 }
@@ -122,20 +128,20 @@ proptest! {
     })]
 
     #[test]
-    fn refcounted_ranges(layout in layout(Held::Refcounted)) {
-        check(&layout, Held::Refcounted);
+    fn refcounted_ranges(layout in layout::<Refcounted>()) {
+        check::<Refcounted>(&layout);
     }
 
     #[test]
-    fn frozen_ranges(layout in layout(Held::Frozen)) {
-        check(&layout, Held::Frozen);
+    fn frozen_ranges(layout in layout::<Frozen>()) {
+        check::<Frozen>(&layout);
     }
 
     /// In one zone the blocks are C's, whatever else the layout has.
     #[test]
-    fn blocks_are_those_of_c(mut layout in layout(Held::Refcounted)) {
+    fn blocks_are_those_of_c(mut layout in layout::<Refcounted>()) {
         layout.zone_starts.clear();
-        check(&layout, Held::Refcounted);
+        check::<Refcounted>(&layout);
     }
 
     /// An array of pages in any order: every page is freed, runs as blocks.
@@ -166,7 +172,7 @@ struct Pages<'a> {
 }
 
 impl PageArray for Pages<'_> {
-    fn next_run(&mut self) -> Option<PageRange> {
+    fn next_run(&mut self) -> Option<PageRange<Refcounted>> {
         let first = *self.pfns.first()?;
         let nr = self
             .pfns
@@ -175,7 +181,7 @@ impl PageArray for Pages<'_> {
             .take_while(|(pfn, next)| **pfn == *next)
             .count();
         self.pfns = &self.pfns[nr..];
-        PageRange::new(Pfn::new(first), nr)
+        Some(contig_free::range(first, nr))
     }
 
     fn cond_resched(&mut self) {
@@ -188,7 +194,7 @@ fn a_page_still_held_is_left_to_its_holder() {
     let mut layout = Layout::plain(512, 16);
     layout.counts = vec![1; 16];
     layout.counts[5] = 2;
-    let mm = freed(&layout, Held::Refcounted);
+    let mm = freed::<Refcounted>(&layout);
     assert_eq!(mm.state(512 + 5), State::Allocated);
     assert_eq!(mm.page(Pfn::new(512 + 5)).count(), 1);
     mm.put_page(Pfn::new(512 + 5), 1);
@@ -202,7 +208,7 @@ fn a_page_still_held_is_left_to_its_holder() {
 #[test]
 fn the_largest_range_of_the_benchmarks() {
     let layout = Layout::plain(4096, BIGGEST);
-    let blocks = freed(&layout, Held::Refcounted).with_lists(|lists| lists.blocks());
+    let blocks = freed::<Refcounted>(&layout).with_lists(|lists| lists.blocks());
     let orders: Vec<u32> = blocks.iter().map(|block| block.order).collect();
     assert_eq!(orders, [10, 10, 10, 2, 0]);
 }
@@ -211,7 +217,7 @@ fn the_largest_range_of_the_benchmarks() {
 fn a_zone_border_inside_a_block_splits_it() {
     let mut layout = Layout::plain(1024, 1024);
     layout.zone_starts.insert(1024 + 512);
-    let blocks = freed(&layout, Held::Refcounted).with_lists(|lists| lists.blocks());
+    let blocks = freed::<Refcounted>(&layout).with_lists(|lists| lists.blocks());
     assert_eq!(blocks.len(), 2);
     assert!(blocks.iter().all(|block| block.order == 9));
 }

@@ -3,15 +3,11 @@
 //! What a range free must amount to, said twice in other words than the algorithm's.
 
 use mm_batch::{
-    contig_free::ContigMm,
-    pages::{
-        Held,
-        PageRange,
-        Pfn, //
-    }, //
+    free::ContigMm,
+    pages::Pfn, //
 };
 use mm_shim::{
-    contig::{
+    contig_free::{
         Cpu,
         Layout,
         Mm,
@@ -26,19 +22,16 @@ use mm_shim::{
 use std::num::NonZero;
 
 /// The one-page loop: the state and the counters that a range free must end in.
-pub(crate) fn free_page_by_page(mm: &Mm, layout: &Layout, held: Held) {
-    let cpu = Cpu::new(mm, 0);
+pub(crate) fn free_page_by_page(mm: &Mm, layout: &Layout) {
     for pfn in layout.first..layout.first + layout.nr {
-        let page = PageRange::new(Pfn::new(pfn), 1).expect("one page");
-        mm_batch::contig_free::free_contig_range(&cpu, page, held);
+        mm.free_page(Pfn::new(pfn), 0);
     }
 }
 
-/// What C 7.2's `__free_contig_range_common()` does, page by page as it does it, with the pages'
+/// What C 7.3's `__free_contig_range_common()` does, page by page as it does it, with the pages'
 /// sections.
 pub(crate) struct CRange<'a> {
     pub(crate) layout: &'a Layout,
-    pub(crate) held: Held,
 }
 
 impl CRange<'_> {
@@ -75,8 +68,7 @@ impl CRange<'_> {
             .get(pfn - self.layout.first)
             .copied()
             .unwrap_or(1);
-        let zero = self.held == Held::Frozen || count == 1;
-        zero && !self.layout.bad.contains(&pfn)
+        count <= 1 && !self.layout.bad.contains(&pfn)
     }
 
     fn cut(first: usize, end: usize, blocks: &mut Vec<Block>) {

@@ -6,3 +6,5 @@
 mod contig_free;
 mod file_unmap;
 mod oracle;
+mod unmap;
+mod x86;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Page table entries as words, and what an architecture's are like.
+
+#![forbid(unsafe_code)]
+
+/// A page table entry, as the word that it is (C: `pte_val()`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Pte(u64);
+
+impl Pte {
+    /// For ports: the entry with the bits `raw`. It maps nothing by being made.
+    #[inline]
+    pub const fn new(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    /// Its bits.
+    #[inline]
+    pub const fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// The entry `nr` pages on, modulo 2^64, where one page is `step` ([`PteArch::pfn_step`]).
+    #[inline]
+    pub(crate) const fn advanced(self, step: u64, nr: u64) -> Self {
+        Self(self.0.wrapping_add(step.wrapping_mul(nr)))
+    }
+}
+
+/// Bits in which the PTEs of a run must not differ, beyond those that always count.
+///
+/// C: `FPB_RESPECT_*`, mm/internal.h, 7.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Respect {
+    /// `FPB_RESPECT_WRITE`: the write bit.
+    pub write: bool,
+    /// `FPB_RESPECT_SOFT_DIRTY`: the soft-dirty bit.
+    pub soft_dirty: bool,
+    /// `FPB_RESPECT_DIRTY`: the dirty bit.
+    pub dirty: bool,
+}
+
+impl Respect {
+    /// Nothing beyond what always counts.
+    pub const NOTHING: Self = Self {
+        write: false,
+        soft_dirty: false,
+        dirty: false,
+    };
+
+    /// What a restored run must have in common: restoring stamps all its PTEs from the first.
+    pub const TO_RESTORE: Self = Self {
+        write: true,
+        soft_dirty: true,
+        dirty: false,
+    };
+}
+
+/// What an architecture's PTEs are like: arithmetic on the word.
+pub trait PteArch {
+    /// The bits that do not count.
+    ///
+    /// C: what `__pte_batch_clear_ignored()`, mm/internal.h, 7.3, makes the same in all PTEs.
+    fn ignored(respect: Respect) -> u64;
+
+    /// The PTE without its write bit, which may move its dirty bit (x86: to the saved one; arm64:
+    /// to the software's).
+    ///
+    /// C: `pte_wrprotect()`.
+    fn wrprotect(pte: Pte) -> Pte;
+
+    /// What to add to the word for the next page frame, modulo 2^64: the same for all of a run.
+    ///
+    /// C: `pte_advance_pfn(pte, 1)`, include/linux/pgtable.h, 7.3; negative where x86 inverts the
+    /// frame of a PROT_NONE entry.
+    fn pfn_step(pte: Pte) -> u64;
+
+    /// Whether a PTE has its dirty bit, or either of them (C: `pte_dirty()`).
+    fn pte_dirty(pte: Pte) -> bool;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The port of `file_unmap`, beyond what every unmapping needs.
+//!
+//! | here                     | in 7.3                                    |
+//! |--------------------------|-------------------------------------------|
+//! | `smp_mb()`, `smp_rmb()`  | [`crate::smp`]                            |
+//! | counts and flags         | [`crate::folio`]                          |
+//! | `folio_test_anon()`, `folio_test_swapcache()`, `vma_droppable()` | [`crate::unmap::Layout`] |
+//!
+//! Left out: whether a folio is anonymous or in the swap cache does not change while it is unmapped,
+//! as it is locked.
+
+use crate::{
+    order::Event,
+    smp,
+    unmap::Walk, //
+};
+use mm_batch::file_unmap::FileUnmapWalk;
+
+impl FileUnmapWalk for Walk<'_> {
+    fn smp_mb(&self) {
+        smp::smp_mb();
+    }
+
+    fn smp_rmb(&self) {
+        smp::smp_rmb();
+    }
+
+    fn folio_ref_count(&self) -> i32 {
+        self.folio.ref_count()
+    }
+
+    fn folio_mapcount(&self) -> i32 {
+        self.folio.mapcount()
+    }
+
+    fn folio_test_anon(&self) -> bool {
+        self.mm.layout.anonymous
+    }
+
+    fn folio_test_swapbacked(&self) -> bool {
+        self.folio.is_swapbacked()
+    }
+
+    fn folio_test_swapcache(&self) -> bool {
+        self.mm.layout.swapcache
+    }
+
+    fn folio_test_dirty(&self) -> bool {
+        self.folio.is_dirty()
+    }
+
+    fn vma_droppable(&self) -> bool {
+        self.mm.layout.droppable
+    }
+
+    fn folio_set_swapbacked(&self) {
+        self.folio.set_swapbacked();
+        self.note(Event::Swapbacked);
+    }
+}

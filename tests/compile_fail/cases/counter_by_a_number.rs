@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! error: E0308
+//! What leaves a counter is a run: nobody but the port negates its length, in any width.
+
+use mm_batch::{pte_run::RunLength, unmap::UnmapWalk};
+
+pub fn removed<W: UnmapWalk>(walk: &W, nr: RunLength) {
+    // SAFETY: Nobody's: this is not run.
+    unsafe { walk.add_mm_counter(nr) };
+    #[cfg(bad)]
+    // SAFETY: As above.
+    unsafe {
+        walk.add_mm_counter(i64::from(nr.get().wrapping_neg()))
+    };
+}

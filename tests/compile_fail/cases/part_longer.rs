@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! error: E0451
+//! A run can be cut, and no part be made longer or put elsewhere.
+
+use core::num::NonZero;
+use mm_batch::{pte::PteArch, pte_run::PtePart};
+
+pub fn cut<A: PteArch>(part: PtePart, nr: NonZero<u32>) -> PtePart {
+    #[cfg(bad)]
+    let part = PtePart { at: 1, first: part.first(), nr: part.nr() };
+    part.split_off_front::<A>(nr).0
+}
