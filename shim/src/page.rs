@@ -82,16 +82,19 @@ impl Page {
         self.written.fetch_add(1, SeqCst);
     }
 
+    /// Whether every write of a holder is visible to this thread.
+    pub fn is_quiet(&self) -> bool {
+        self.content.load(Relaxed) == self.written.load(SeqCst)
+    }
+
     /// What `__free_pages_prepare()` relies on: nobody's write is still on its way.
     ///
     /// # Panics
     ///
     /// If a write of a former holder is not visible to this thread.
     pub fn assert_quiet(&self) {
-        let seen = self.content.load(Relaxed);
-        assert_eq!(
-            seen,
-            self.written.load(SeqCst),
+        assert!(
+            self.is_quiet(),
             "a holder's write came after the page was free"
         );
     }

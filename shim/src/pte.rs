@@ -19,9 +19,12 @@
 //! PTE's young and dirty bits), page table levels, young and dirty bits that hardware sets in
 //! another PTE of a group.
 
-use crate::sync::atomic::{
-    AtomicU64,
-    Ordering::Relaxed, //
+use crate::{
+    smp,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::Relaxed, //
+    }, //
 };
 use mm_batch::pte_batch::Pte;
 
@@ -93,7 +96,10 @@ impl Table {
 
     /// Clears a PTE and returns what it was, hardware's last word included.
     pub fn get_and_clear(&self, index: usize) -> u64 {
-        self.0[index].swap(0, Relaxed)
+        let was = self.0[index].swap(0, Relaxed);
+        // Unmapping has an smp_mb() behind the last of them.
+        smp::place_to_switch(&self.0[index]);
+        was
     }
 
     /// Takes a PTE out of its group.

@@ -11,6 +11,8 @@ mod example;
 mod file_unmap;
 #[cfg(loom)]
 mod smp;
+#[cfg(loom)]
+mod weak;
 
 /// So that a run without the cfg says what it did not do.
 #[cfg(not(loom))]

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is relaxed in the kernel is relaxed in the shim, and what may be stale is.
+//!
+//! One thread does two things, another sees the second and not the first: each of these must occur.
+//! A shim that were stronger, as x86 is, would hide the bugs of whoever forgets a barrier.
+
+use mm_shim::{
+    folio::Folio,
+    model::{
+        check,
+        Bound, //
+    },
+    page::Page,
+    pte::{
+        pte,
+        Table, //
+    },
+    smp::smp_rmb,
+    sync::{
+        thread,
+        Arc, //
+    }, //
+};
+
+struct Shim {
+    folio: Folio,
+    table: Table,
+    page: Page,
+}
+
+fn stale(name: &str, change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
+    let ends = ["not yet", "in order", "the second and not the first"];
+    check(name, Bound::Exhaustive, &ends, move |outcomes| {
+        let folio = Folio::new(8, 1);
+        folio.map(1);
+        let shim = Arc::new(Shim {
+            folio,
+            table: Table::new(&[pte(8, 0)]),
+            page: Page::new(1),
+        });
+        let theirs = shim.clone();
+        let other = thread::spawn(move || look(&theirs));
+        change(&shim);
+        outcomes.saw(match other.join().expect("the other thread panicked") {
+            (false, _) => ends[0],
+            (true, true) => ends[1],
+            (true, false) => ends[2],
+        });
+    });
+}
+
+/// Neither taking a mapping away nor setting the dirty flag orders anything.
+#[test]
+fn weak_remove_rmap() {
+    stale(
+        "weak_remove_rmap",
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.remove_rmap(1);
+        },
+        |shim| {
+            let second = shim.folio.mapcount() == 0;
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn weak_mark_dirty() {
+    stale(
+        "weak_mark_dirty",
+        |shim| {
+            shim.folio.remove_rmap(1);
+            shim.folio.mark_dirty();
+        },
+        |shim| {
+            let second = shim.folio.is_dirty();
+            smp_rmb();
+            (second, shim.folio.mapcount() == 0)
+        },
+    );
+}
+
+/// As on arm64: on x86 it is a locked instruction.
+#[test]
+fn weak_get_and_clear() {
+    stale(
+        "weak_get_and_clear",
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.table.get_and_clear(0);
+        },
+        |shim| {
+            let second = shim.table.ptep_get(0) == 0;
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn weak_ptep_get() {
+    stale(
+        "weak_ptep_get",
+        |shim| {
+            shim.table.get_and_clear(0);
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.table.ptep_get(0) == 0)
+        },
+    );
+}
+
+/// The reference is dropped in order: it is who reads the count that must have a barrier.
+#[test]
+fn weak_ref_count() {
+    stale(
+        "weak_ref_count",
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn weak_mapcount() {
+    stale(
+        "weak_mapcount",
+        |shim| {
+            shim.folio.remove_rmap(1);
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.folio.mapcount() == 0)
+        },
+    );
+}
+
+/// A holder's write is on its way until somebody synchronizes with the drop of the reference.
+#[test]
+fn weak_page_write() {
+    stale(
+        "weak_page_write",
+        |shim| {
+            shim.page.write();
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.page.is_quiet())
+        },
+    );
+}
