@@ -96,14 +96,8 @@ fn settle(mm: &Mm, folio: &Folio, unmapped: bool, outcomes: &Outcomes) {
     });
 }
 
-fn against(
-    name: &'static str,
-    bound: Bound,
-    nr: usize,
-    racers: &'static [fn(&Mm, &Folio)],
-    ends: &[&'static str],
-) {
-    check(name, bound, ends, move |outcomes| {
+fn against(bound: Bound, nr: usize, racers: &'static [fn(&Mm, &Folio)], ends: &[&'static str]) {
+    check(bound, ends, move |outcomes| {
         let (mm, folio) = lazyfree(nr);
         let racers: Vec<_> = racers
             .iter()
@@ -123,56 +117,31 @@ fn against(
 #[test]
 fn lazyfree_gup_one_page() {
     let ends = [DISCARDED, REDIRTIED, REFERENCED];
-    against(
-        "lazyfree_gup_one_page",
-        Bound::Exhaustive,
-        1,
-        &[write_by_gup],
-        &ends,
-    );
+    against(Bound::Exhaustive, 1, &[write_by_gup], &ends);
 }
 
 #[test]
 fn lazyfree_gup_two_pages() {
     let ends = [DISCARDED, REDIRTIED, REFERENCED];
-    against(
-        "lazyfree_gup_two_pages",
-        Bound::Exhaustive,
-        2,
-        &[write_by_gup],
-        &ends,
-    );
+    against(Bound::Exhaustive, 2, &[write_by_gup], &ends);
 }
 
 #[test]
 fn lazyfree_gup_eight_pages() {
     let ends = [DISCARDED, REDIRTIED, REFERENCED];
-    against(
-        "lazyfree_gup_eight_pages",
-        Bound::Exhaustive,
-        8,
-        &[write_by_gup],
-        &ends,
-    );
+    against(Bound::Exhaustive, 8, &[write_by_gup], &ends);
 }
 
 #[test]
 fn lazyfree_hardware_write() {
     let ends = [DISCARDED, REDIRTIED];
-    against(
-        "lazyfree_hardware_write",
-        Bound::Exhaustive,
-        2,
-        &[write_by_hardware],
-        &ends,
-    );
+    against(Bound::Exhaustive, 2, &[write_by_hardware], &ends);
 }
 
 #[test]
 fn lazyfree_gup_and_hardware_write() {
     let ends = [DISCARDED, REDIRTIED, REFERENCED];
     against(
-        "lazyfree_gup_and_hardware_write",
         Bound::Preemptions(3),
         2,
         &[write_by_gup, write_by_hardware],
@@ -185,27 +154,22 @@ fn lazyfree_gup_and_hardware_write() {
 /// for that of the mapping which is gone.
 #[test]
 fn lazyfree_held_against_zap() {
-    check(
-        "lazyfree_held_against_zap",
-        Bound::Exhaustive,
-        &[REFERENCED],
-        |outcomes| {
-            let (mm, folio) = lazyfree(2);
-            folio.get(1);
-            folio.map(1);
-            let zap = {
-                let folio = folio.clone();
-                thread::spawn(move || {
-                    folio.remove_rmap(1);
-                    folio.put_refs(1);
-                })
-            };
-            let unmapped = unmap(&mm, &folio);
-            zap.join().expect("the other mm panicked");
-            assert!(!unmapped, "a folio that is held was discarded");
-            outcomes.saw(REFERENCED);
-        },
-    );
+    check(Bound::Exhaustive, &[REFERENCED], |outcomes| {
+        let (mm, folio) = lazyfree(2);
+        folio.get(1);
+        folio.map(1);
+        let zap = {
+            let folio = folio.clone();
+            thread::spawn(move || {
+                folio.remove_rmap(1);
+                folio.put_refs(1);
+            })
+        };
+        let unmapped = unmap(&mm, &folio);
+        zap.join().expect("the other mm panicked");
+        assert!(!unmapped, "a folio that is held was discarded");
+        outcomes.saw(REFERENCED);
+    });
 }
 
 /// A folio that somebody holds is restored; GUP-fast, which compares the PTE with what it read, may
@@ -213,7 +177,7 @@ fn lazyfree_held_against_zap() {
 #[test]
 fn rollback_gup() {
     let ends = ["pinned", "backed off"];
-    check("rollback_gup", Bound::Exhaustive, &ends, move |outcomes| {
+    check(Bound::Exhaustive, &ends, move |outcomes| {
         let (mm, folio) = lazyfree(2);
         folio.get(1);
         let before = mm.table.words();

@@ -55,14 +55,8 @@ const SEEN: &str = "saw both writes";
 const STALE: &str = "saw the second write and not the first";
 
 /// Message passing: `write` sets x, and then what `read` looks at before it looks at x.
-fn passing(
-    name: &str,
-    start: i32,
-    write: fn(&Vars),
-    read: fn(&Vars) -> (bool, bool),
-    ends: &[&'static str],
-) {
-    check(name, Bound::Exhaustive, ends, move |outcomes| {
+fn passing(start: i32, write: fn(&Vars), read: fn(&Vars) -> (bool, bool), ends: &[&'static str]) {
+    check(Bound::Exhaustive, ends, move |outcomes| {
         let vars = Vars::counting(start);
         let theirs = vars.clone();
         let other = thread::spawn(move || read(&theirs));
@@ -80,14 +74,8 @@ const BOTH: &str = "both saw each other";
 const NEITHER: &str = "neither saw the other";
 
 /// Store buffering: each of the two writes, and then looks for what the other wrote.
-fn buffering(
-    name: &str,
-    start: i32,
-    here: fn(&Vars) -> bool,
-    there: fn(&Vars) -> bool,
-    ends: &[&'static str],
-) {
-    check(name, Bound::Exhaustive, ends, move |outcomes| {
+fn buffering(start: i32, here: fn(&Vars) -> bool, there: fn(&Vars) -> bool, ends: &[&'static str]) {
+    check(Bound::Exhaustive, ends, move |outcomes| {
         let vars = Vars::counting(start);
         let theirs = vars.clone();
         let other = thread::spawn(move || there(&theirs));
@@ -114,7 +102,6 @@ macro_rules! orders_before {
         #[test]
         fn $test() {
             passing(
-                stringify!($test),
                 START,
                 |vars| {
                     vars.x.store(1, Relaxed);
@@ -137,7 +124,6 @@ macro_rules! orders_after {
         #[test]
         fn $test() {
             buffering(
-                stringify!($test),
                 START,
                 |vars| {
                     assert!($op(&vars.count));
@@ -179,7 +165,6 @@ macro_rules! failed_orders_nothing {
         #[test]
         fn $before() {
             passing(
-                stringify!($before),
                 0,
                 |vars| {
                     vars.x.store(1, Relaxed);
@@ -198,7 +183,6 @@ macro_rules! failed_orders_nothing {
         #[test]
         fn $behind() {
             passing(
-                stringify!($behind),
                 0,
                 |vars| {
                     vars.x.store(1, Relaxed);
@@ -217,7 +201,6 @@ macro_rules! failed_orders_nothing {
         #[test]
         fn $neither() {
             buffering(
-                stringify!($neither),
                 0,
                 |vars| {
                     vars.x.store(1, Relaxed);
@@ -251,7 +234,6 @@ failed_orders_nothing!(
 #[test]
 fn smp_mb_orders_a_write_and_a_read() {
     buffering(
-        "smp_mb_orders_a_write_and_a_read",
         0,
         |vars| {
             vars.x.store(1, Relaxed);
@@ -276,7 +258,6 @@ fn read_with_smp_rmb(vars: &Vars) -> (bool, bool) {
 #[test]
 fn smp_rmb_orders_reads() {
     passing(
-        "smp_rmb_orders_reads",
         0,
         |vars| {
             vars.x.store(1, Relaxed);
@@ -291,7 +272,6 @@ fn smp_rmb_orders_reads() {
 #[test]
 fn smp_rmb_orders_no_writes() {
     passing(
-        "smp_rmb_orders_no_writes",
         0,
         |vars| {
             vars.x.store(1, Relaxed);
@@ -306,7 +286,6 @@ fn smp_rmb_orders_no_writes() {
 #[test]
 fn smp_rmb_does_not_order_a_write_and_a_read() {
     buffering(
-        "smp_rmb_does_not_order_a_write_and_a_read",
         0,
         |vars| {
             vars.x.store(1, Relaxed);
@@ -326,7 +305,6 @@ fn smp_rmb_does_not_order_a_write_and_a_read() {
 #[test]
 fn smp_a_write_and_a_barrier_are_two_steps() {
     passing(
-        "smp_a_write_and_a_barrier_are_two_steps",
         0,
         |vars| {
             vars.x.store(1, Relaxed);

@@ -29,9 +29,9 @@ struct Shim {
     page: Page,
 }
 
-fn stale(name: &str, change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
+fn stale(change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
     let ends = ["not yet", "in order", "the second and not the first"];
-    check(name, Bound::Exhaustive, &ends, move |outcomes| {
+    check(Bound::Exhaustive, &ends, move |outcomes| {
         let folio = Folio::new(8, 1);
         folio.map(1);
         let shim = Arc::new(Shim {
@@ -54,7 +54,6 @@ fn stale(name: &str, change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
 #[test]
 fn weak_remove_rmap() {
     stale(
-        "weak_remove_rmap",
         |shim| {
             shim.folio.mark_dirty();
             shim.folio.remove_rmap(1);
@@ -70,7 +69,6 @@ fn weak_remove_rmap() {
 #[test]
 fn weak_mark_dirty() {
     stale(
-        "weak_mark_dirty",
         |shim| {
             shim.folio.remove_rmap(1);
             shim.folio.mark_dirty();
@@ -87,7 +85,6 @@ fn weak_mark_dirty() {
 #[test]
 fn weak_get_and_clear() {
     stale(
-        "weak_get_and_clear",
         |shim| {
             shim.folio.mark_dirty();
             shim.table.get_and_clear(0);
@@ -103,7 +100,6 @@ fn weak_get_and_clear() {
 #[test]
 fn weak_ptep_get() {
     stale(
-        "weak_ptep_get",
         |shim| {
             shim.table.get_and_clear(0);
             shim.folio.put_refs(1);
@@ -119,7 +115,6 @@ fn weak_ptep_get() {
 #[test]
 fn weak_ref_count() {
     stale(
-        "weak_ref_count",
         |shim| {
             shim.folio.mark_dirty();
             shim.folio.put_refs(1);
@@ -134,7 +129,6 @@ fn weak_ref_count() {
 #[test]
 fn weak_mapcount() {
     stale(
-        "weak_mapcount",
         |shim| {
             shim.folio.remove_rmap(1);
             shim.folio.put_refs(1);
@@ -150,7 +144,6 @@ fn weak_mapcount() {
 #[test]
 fn weak_page_write() {
     stale(
-        "weak_page_write",
         |shim| {
             shim.page.write();
             shim.folio.put_refs(1);

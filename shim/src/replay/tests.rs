@@ -54,7 +54,7 @@ fn drawing(name: &'static str) {
     let _running = one_at_a_time();
     let fail = env::var(FAIL).unwrap_or_default();
     let ends = ["the first in front", "another in front"];
-    check(name, Bound::Exhaustive, &ends, move |outcomes| {
+    check(Bound::Exhaustive, &ends, move |outcomes| {
         println!("an execution of {name}");
         let next = Arc::new(AtomicUsize::new(0));
         let draw = |next: &AtomicUsize| [(); 2].map(|()| next.fetch_add(1, SeqCst));
@@ -66,6 +66,9 @@ fn drawing(name: &'static str) {
         let theirs = others.map(|other| other.join().expect("a thread panicked"));
         let _aborts = (fail == "abort").then_some(AbortsUnwinding);
         let last = theirs == [[2, 3], [0, 1]];
+        if last && fail == "outcome" {
+            outcomes.saw("[4, 5] is the last order");
+        }
         assert!(fail.is_empty() || !last, "{mine:?} is the last order");
         outcomes.saw(ends[usize::from(mine[0] > 0)]);
     });
@@ -79,6 +82,17 @@ fn drawing_and_panicking() {
 #[test]
 fn drawing_and_aborting() {
     drawing("drawing_and_aborting");
+}
+
+#[test]
+fn drawing_and_ending() {
+    drawing("drawing_and_ending");
+}
+
+/// To replay the one whose name this begins with is not to run this.
+#[test]
+fn drawing_and_panicking_too() {
+    check(Bound::Exhaustive, &[], |_| ());
 }
 
 /// Whether it passed, and what it printed.
@@ -129,6 +143,7 @@ fn fails_and_is_replayed(test: &str, how: &str) {
     );
     assert!(!passed, "{again}");
     assert!(again.contains(message), "{again}");
+    assert!(!again.contains("is not of"), "{command}: {again}");
     let executions = again.matches(&format!("an execution of {test}\n")).count();
     assert_eq!(executions, 1, "{command}: {again}");
     assert!(start.elapsed() < Duration::from_secs(10), "too slow");
@@ -150,6 +165,11 @@ fn a_failure_is_replayed() {
 #[test]
 fn a_failure_that_ends_in_an_abort_is_replayed() {
     fails_and_is_replayed("drawing_and_aborting", "abort");
+}
+
+#[test]
+fn an_unexpected_outcome_is_replayed() {
+    fails_and_is_replayed("drawing_and_ending", "outcome");
 }
 
 #[test]
