@@ -67,7 +67,7 @@ fn drawing(name: &'static str) {
         let _aborts = (fail == "abort").then_some(AbortsUnwinding);
         let last = theirs == [[2, 3], [0, 1]];
         if last && fail == "outcome" {
-            outcomes.saw("[4, 5] is the last order");
+            return outcomes.saw("[4, 5] is the last order");
         }
         assert!(fail.is_empty() || !last, "{mine:?} is the last order");
         outcomes.saw(ends[usize::from(mine[0] > 0)]);
