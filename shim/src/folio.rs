@@ -6,10 +6,17 @@
 //! |-----------------------------|---------------------------------------------------------------|
 //! | [`Folio::ref_count`]        | `folio_ref_count()`, include/linux/page_ref.h                  |
 //! | [`Folio::mapcount`]         | `folio_mapcount()`, include/linux/mm.h                         |
+//! | [`Folio::extra_refs`]       | both, between `folio_lock_large_mapcount()` and its counterpart |
+//! | [`Folio::add_rmap`], [`Folio::remove_rmap`] | `folio_add_large_mapcount()`, `folio_sub_large_mapcount()`, include/linux/rmap.h: a load and a store under a lock |
+//! | [`Folio::copy_present_ptes`] | `copy_present_ptes()`, mm/memory.c, another mm's fork: references, then mappings |
+//! | [`Folio::zap_present_ptes`] | `zap_present_folio_ptes()`, mm/memory.c, and the flush behind it: mappings, then references |
 //! | [`Folio::mark_dirty`]       | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag    |
 //! | [`Folio::put_refs`]         | `folio_put_refs()`, include/linux/mm.h                         |
 //! | [`gup_fast`]                | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET`   |
 //! | [`Pinned::write_and_put`]   | what a driver does with the page: write, `set_page_dirty()`    |
+//!
+//! Every folio is a large one, of a kernel with transparent huge pages: of a small one, or without
+//! `CONFIG_MM_ID`, the mapcount is changed without a lock.
 //!
 //! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` (its count is on top of the
 //! reference that is modelled), the check of the PMD, splits, per-page mapcounts, the page cache's
@@ -23,10 +30,14 @@ use crate::{
         WRITE, //
     },
     smp,
-    sync::atomic::{
-        AtomicI32,
-        AtomicUsize,
-        Ordering::Relaxed, //
+    sync::{
+        atomic::{
+            AtomicI32,
+            AtomicUsize,
+            Ordering::Relaxed, //
+        },
+        Mutex,
+        MutexGuard, //
     }, //
 };
 use std::sync::atomic::{
@@ -46,6 +57,8 @@ pub struct Folio {
     pub nr: usize,
     refcount: AtomicI32,
     mapcount: AtomicI32,
+    /// The bit spinlock of `folio_lock_large_mapcount()`.
+    mapcount_lock: Mutex<()>,
     flags: AtomicUsize,
     /// Writes that were really made: outside of loom's memory, so never stale.
     written: PlainUsize,
@@ -60,6 +73,7 @@ impl Folio {
             nr,
             refcount: AtomicI32::new(1),
             mapcount: AtomicI32::new(0),
+            mapcount_lock: Mutex::new(()),
             flags: AtomicUsize::new(0),
             written: PlainUsize::new(0),
         }
@@ -91,14 +105,48 @@ impl Folio {
         self.mapcount.load(Relaxed)
     }
 
+    /// Adds mappings.
+    pub fn add_rmap(&self, nr: i32) {
+        let _lock = self.lock_mapcount();
+        self.mapcount.store(self.mapcount() + nr, Relaxed);
+    }
+
     /// Takes mappings away.
     ///
     /// # Panics
     ///
     /// If there are not so many.
     pub fn remove_rmap(&self, nr: i32) {
-        let left = self.mapcount.fetch_sub(nr, Relaxed) - nr;
+        let _lock = self.lock_mapcount();
+        let left = self.mapcount() - nr;
         assert!(left >= 0, "a mapping was removed twice");
+        self.mapcount.store(left, Relaxed);
+    }
+
+    fn lock_mapcount(&self) -> MutexGuard<'_, ()> {
+        self.mapcount_lock
+            .lock()
+            .expect("a thread of the model panicked")
+    }
+
+    /// References beyond one for each mapping, at one moment.
+    pub fn extra_refs(&self) -> i32 {
+        let _lock = self.lock_mapcount();
+        self.ref_count() - self.mapcount()
+    }
+
+    /// Another mm that maps it forks: the child gets mappings of `nr` pages.
+    ///
+    /// The references come without order: `folio_ref_add()` returns nothing.
+    pub fn copy_present_ptes(&self, nr: i32) {
+        self.refcount.fetch_add(nr, Relaxed);
+        self.add_rmap(nr);
+    }
+
+    /// Another mm unmaps `nr` pages of it.
+    pub fn zap_present_ptes(&self, nr: i32) {
+        self.remove_rmap(nr);
+        self.put_refs(nr);
     }
 
     /// A speculative reference: fails on a folio that is being freed.

@@ -11,7 +11,8 @@ pub use std::{
     sync::{
         atomic,
         Arc,
-        Mutex, //
+        Mutex,
+        MutexGuard, //
     },
     thread, //
 };
@@ -21,7 +22,8 @@ pub use loom::{
     sync::{
         atomic,
         Arc,
-        Mutex, //
+        Mutex,
+        MutexGuard, //
     },
     thread, //
 };

@@ -66,6 +66,19 @@ fn weak_remove_rmap() {
     );
 }
 
+/// Not even a fork's reference and its mapping, though the latter is counted under a lock.
+#[test]
+fn weak_add_rmap() {
+    stale(
+        |shim| shim.folio.copy_present_ptes(1),
+        |shim| {
+            let second = shim.folio.mapcount() == 2;
+            smp_rmb();
+            (second, shim.folio.ref_count() == 3)
+        },
+    );
+}
+
 #[test]
 fn weak_mark_dirty() {
     stale(

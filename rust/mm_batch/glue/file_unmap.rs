@@ -226,15 +226,9 @@ impl FileUnmapWalk for RmapWalk {
     }
 
     #[inline]
-    fn folio_ref_count(&self) -> i32 {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::folio_ref_count(self.folio) }
-    }
-
-    #[inline]
-    fn folio_mapcount(&self) -> i32 {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::folio_mapcount(self.folio) }
+    fn folio_extra_refs(&self) -> i32 {
+        // SAFETY: By the invariants, there is a large folio, whose mapcount is not locked here.
+        unsafe { bindings::folio_extra_refs(self.folio) }
     }
 
     #[inline]
