@@ -12,6 +12,7 @@
 //! | [`Folio::zap_present_ptes`] | `zap_present_folio_ptes()`, mm/memory.c, and the flush behind it: mappings, then references |
 //! | [`Folio::mark_dirty`]       | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag    |
 //! | [`Folio::put_refs`]         | `folio_put_refs()`, include/linux/mm.h                         |
+//! | [`Folio::ref_freeze`], [`Folio::ref_unfreeze`] | the same, include/linux/page_ref.h          |
 //! | [`gup_fast`]                | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET`   |
 //! | [`Pinned::write_and_put`]   | what a driver does with the page: write, `set_page_dirty()`    |
 //!
@@ -164,6 +165,21 @@ impl Folio {
         assert!(left >= 0, "a reference was dropped twice");
     }
 
+    /// Makes `expected` references none, if there are so many: then nobody gets another.
+    pub fn ref_freeze(&self, expected: i32) -> bool {
+        smp::atomic_cmpxchg(&self.refcount, expected, 0) == expected
+    }
+
+    /// Gives a frozen folio its references again.
+    ///
+    /// # Panics
+    ///
+    /// If somebody got a reference meanwhile.
+    pub fn ref_unfreeze(&self, count: i32) {
+        assert_eq!(self.ref_count(), 0, "a frozen folio has references");
+        smp::atomic_set_release(&self.refcount, count);
+    }
+
     /// Sets the dirty flag.
     pub fn mark_dirty(&self) {
         self.flags.fetch_or(DIRTY, Relaxed);
@@ -260,6 +276,25 @@ mod tests {
             assert!(folio.is_dirty());
             assert_eq!((folio.written(), folio.ref_count()), (1, 1));
         });
+    }
+
+    #[test]
+    fn a_frozen_folio_is_nobodys() {
+        explore(|| {
+            let folio = Folio::new(8, 1);
+            assert!(!folio.ref_freeze(2));
+            assert!(folio.ref_freeze(1));
+            assert!(!folio.try_get());
+            folio.ref_unfreeze(1);
+            assert!(folio.try_get());
+            assert_eq!(folio.ref_count(), 2);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a frozen folio has references")]
+    fn a_reference_to_a_frozen_folio_is_noticed() {
+        explore(|| Folio::new(8, 1).ref_unfreeze(1));
     }
 
     #[test]

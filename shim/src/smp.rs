@@ -13,6 +13,7 @@
 //! | [`atomic_inc_not_zero`] | `atomic_add_unless(v, 1, 0)`                                     |
 //! | [`atomic_sub_return`]   | `atomic_sub_return()`, `atomic_sub_and_test()`                   |
 //! | [`atomic_cmpxchg`]      | `atomic_cmpxchg()`                                               |
+//! | [`atomic_set_release`]  | `atomic_set_release()`                                           |
 //!
 //! | here         | in 7.3, include/asm-generic/barrier.h                                       |
 //! |--------------|-----------------------------------------------------------------------------|
@@ -35,6 +36,7 @@ use crate::sync::atomic::{
     Ordering::{
         Acquire,
         Relaxed,
+        Release,
         SeqCst, //
     }, //
 };
@@ -114,6 +116,11 @@ pub fn atomic_cmpxchg(v: &AtomicI32, old: i32, new: i32) -> i32 {
         return now;
     }
     exchange(v, old, new).unwrap_or_else(|now| now)
+}
+
+/// `atomic_set_release()`: orders what comes before it.
+pub fn atomic_set_release(v: &AtomicI32, i: i32) {
+    v.store(i, Release);
 }
 
 /// `atomic_add_unless(v, 1, 0)`: fully ordered where it adds, unordered where it does not.

@@ -37,7 +37,7 @@ use mm_shim::{
     }, //
 };
 
-const PFN: usize = 8;
+pub(crate) const PFN: usize = 8;
 
 pub(crate) const DISCARDED: &str = "discarded";
 pub(crate) const REDIRTIED: &str = "redirtied";

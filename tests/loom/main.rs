@@ -10,6 +10,8 @@ mod example;
 #[cfg(loom)]
 mod file_unmap;
 #[cfg(loom)]
+mod freeze;
+#[cfg(loom)]
 mod other_mm;
 #[cfg(loom)]
 mod smp;

@@ -16,6 +16,7 @@ use mm_shim::{
         atomic_cmpxchg,
         atomic_dec_and_test,
         atomic_inc_not_zero,
+        atomic_set_release,
         atomic_sub_return,
         place_to_switch,
         smp_mb,
@@ -157,6 +158,29 @@ fn cmpxchg(v: &AtomicI32) -> bool {
 }
 orders_before!(smp_cmpxchg_orders_before, cmpxchg);
 orders_after!(smp_cmpxchg_orders_after, cmpxchg);
+
+fn set(v: &AtomicI32) -> bool {
+    atomic_set_release(v, START + 1);
+    true
+}
+orders_before!(smp_set_orders_before, set);
+
+#[test]
+fn smp_set_does_not_order_after() {
+    buffering(
+        START,
+        |vars| {
+            atomic_set_release(&vars.count, START + 1);
+            is_set(&vars.y)
+        },
+        |vars| {
+            vars.y.store(1, Relaxed);
+            smp_mb();
+            changed(vars)
+        },
+        &[ONE, BOTH, NEITHER],
+    );
+}
 
 /// Where an operation fails, it orders nothing, before it or behind it: a model that relied on it
 /// must fail.
