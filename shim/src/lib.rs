@@ -13,14 +13,16 @@
 //! | [`lists`]  | the allocator's end: who may be freed, and how        | trusted model        |
 //! | [`contig`] | `ContigMm`: counts, prepare, zones, sections          | trusted model        |
 //! | [`pte`]    | PTEs, and what hardware does to them meanwhile        | trusted model        |
-//! | [`folio`]  | a folio's counts and flags, GUP-fast                  | trusted model        |
+//! | [`folio`]  | a folio's counts and flags, GUP-fast, another mm      | trusted model        |
 //! | [`unmap`]  | `FileUnmapWalk`: a VMA's PTEs under their lock, rss   | trusted model        |
 //! | [`order`]  | in which order unmapping may do things                | trusted model        |
 //! | [`smp`]    | the kernel's barriers and ordered atomics             | mapping to C11       |
 //! | [`sync`]   | std or loom                                           | facade               |
 //! | `model`    | one loom model: run, count, report, replay            | tested with itself   |
 //!
-//! Each check of a trusted model is made blind by a patch of tests/mutants/, and a test notices.
+//! Each check of [`page`], [`lists`], [`pte`] and [`folio`], and of `model`, is made blind by a patch
+//! of tests/mutants/, and a test notices. What these models leave in any order is held to that by
+//! tests/loom/weak.rs, and [`smp`] to what it orders by tests/loom/smp.rs.
 //!
 //! # A model of your own
 //!
