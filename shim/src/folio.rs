@@ -37,6 +37,7 @@ use crate::{
             AtomicUsize,
             Ordering::Relaxed, //
         },
+        step,
         Mutex,
         MutexGuard, //
     }, //
@@ -98,18 +99,24 @@ impl Folio {
 
     /// References.
     pub fn ref_count(&self) -> i32 {
-        self.refcount.load(Relaxed)
+        let count = self.refcount.load(Relaxed);
+        step!("folio_ref_count() = {count}");
+        count
     }
 
     /// Mappings.
     pub fn mapcount(&self) -> i32 {
-        self.mapcount.load(Relaxed)
+        let count = self.mapcount.load(Relaxed);
+        step!("folio_mapcount() = {count}");
+        count
     }
 
     /// Adds mappings.
     pub fn add_rmap(&self, nr: i32) {
         let _lock = self.lock_mapcount();
-        self.mapcount.store(self.mapcount() + nr, Relaxed);
+        let now = self.mapcount() + nr;
+        self.mapcount.store(now, Relaxed);
+        step!("{nr} mappings added: {now}");
     }
 
     /// Takes mappings away.
@@ -122,6 +129,7 @@ impl Folio {
         let left = self.mapcount() - nr;
         assert!(left >= 0, "a mapping was removed twice");
         self.mapcount.store(left, Relaxed);
+        step!("{nr} mappings removed: {left}");
     }
 
     fn lock_mapcount(&self) -> MutexGuard<'_, ()> {
@@ -140,7 +148,8 @@ impl Folio {
     ///
     /// The references come without order: `folio_ref_add()` returns nothing.
     pub fn copy_present_ptes(&self, nr: i32) {
-        self.refcount.fetch_add(nr, Relaxed);
+        let count = self.refcount.fetch_add(nr, Relaxed) + nr;
+        step!("folio_ref_add({nr}): {count}");
         self.add_rmap(nr);
     }
 
@@ -152,7 +161,9 @@ impl Folio {
 
     /// A speculative reference: fails on a folio that is being freed.
     pub fn try_get(&self) -> bool {
-        smp::atomic_inc_not_zero(&self.refcount)
+        let taken = smp::atomic_inc_not_zero(&self.refcount);
+        step!("folio_try_get() = {taken}");
+        taken
     }
 
     /// Drops references; whoever had them may have left the dirty flag.
@@ -162,12 +173,15 @@ impl Folio {
     /// If there are not so many.
     pub fn put_refs(&self, nr: i32) {
         let left = smp::atomic_sub_return(nr, &self.refcount);
+        step!("folio_put_refs({nr}): {left}");
         assert!(left >= 0, "a reference was dropped twice");
     }
 
     /// Makes `expected` references none, if there are so many: then nobody gets another.
     pub fn ref_freeze(&self, expected: i32) -> bool {
-        smp::atomic_cmpxchg(&self.refcount, expected, 0) == expected
+        let was = smp::atomic_cmpxchg(&self.refcount, expected, 0);
+        step!("folio_ref_freeze({expected}), which are {was}");
+        was == expected
     }
 
     /// Gives a frozen folio its references again.
@@ -177,17 +191,21 @@ impl Folio {
     /// If somebody got a reference meanwhile.
     pub fn ref_unfreeze(&self, count: i32) {
         assert_eq!(self.ref_count(), 0, "a frozen folio has references");
+        step!("folio_ref_unfreeze({count})");
         smp::atomic_set_release(&self.refcount, count);
     }
 
     /// Sets the dirty flag.
     pub fn mark_dirty(&self) {
         self.flags.fetch_or(DIRTY, Relaxed);
+        step!("folio_mark_dirty()");
     }
 
     /// The dirty flag.
     pub fn is_dirty(&self) -> bool {
-        self.flags.load(Relaxed) & DIRTY != 0
+        let dirty = self.flags.load(Relaxed) & DIRTY != 0;
+        step!("folio_test_dirty() = {dirty}");
+        dirty
     }
 
     /// Makes it swap-backed.
@@ -203,6 +221,7 @@ impl Folio {
     /// A write to its content.
     pub fn write(&self) {
         self.written.fetch_add(1, SeqCst);
+        step!("the folio's content is written");
     }
 
     /// The writes to its content so far.

@@ -34,8 +34,9 @@
 //! ```
 //!
 //! Without the cfg everything runs on std, and `model` is not there. When a model fails, it prints
-//! the one command that runs that very interleaving again; with `LOOM_LOG=trace` in front, that
-//! shows every step of it.
+//! the one command that runs that very interleaving again; with `LOOM_LOG=mm_shim=trace` in front,
+//! that shows each operation of the shim, by whom and with which values, and with `LOOM_LOG=trace`
+//! loom's own steps as well.
 
 #![forbid(unsafe_code)]
 

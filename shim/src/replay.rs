@@ -166,7 +166,7 @@ impl Exploration {
         builder.max_permutations = Some(1);
         builder.checkpoint_interval = 2;
         builder.location = true;
-        // What loom::model() does; LOOM_LOG=trace shows the steps.
+        // What loom::model() does; LOOM_LOG=mm_shim=trace shows the shim's steps.
         let _log = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::from_env("LOOM_LOG"))
             .with_test_writer()

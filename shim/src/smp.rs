@@ -29,16 +29,19 @@
 //! one step. The read-modify-writes here have a [`place_to_switch`] between the two; a model that
 //! needs [`smp_mb`] behind a write of its own must put one there, or may miss a bug.
 
-use crate::sync::atomic::{
-    fence,
-    AtomicI32,
-    AtomicU64,
-    Ordering::{
-        Acquire,
-        Relaxed,
-        Release,
-        SeqCst, //
-    }, //
+use crate::sync::{
+    atomic::{
+        fence,
+        AtomicI32,
+        AtomicU64,
+        Ordering::{
+            Acquire,
+            Relaxed,
+            Release,
+            SeqCst, //
+        }, //
+    },
+    step, //
 };
 
 /// A word that threads may be switched at.
@@ -92,11 +95,13 @@ pub fn atomic_sub_return(i: i32, v: &AtomicI32) -> i32 {
 
 /// `smp_mb()`: everything before it comes before everything behind it, on all CPUs.
 pub fn smp_mb() {
+    step!("smp_mb()");
     fence(SeqCst);
 }
 
 /// `smp_rmb()`: reads before it come before reads behind it.
 pub fn smp_rmb() {
+    step!("smp_rmb()");
     fence(Acquire);
 }
 

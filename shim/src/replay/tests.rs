@@ -7,6 +7,7 @@ use crate::{
         check,
         Bound, //
     },
+    page::Page,
     sync::{
         atomic::{
             AtomicUsize,
@@ -87,6 +88,17 @@ fn drawing_and_aborting() {
 #[test]
 fn drawing_and_ending() {
     drawing("drawing_and_ending");
+}
+
+#[test]
+fn taking_and_dropping() {
+    let _running = one_at_a_time();
+    let fail = env::var(FAIL).unwrap_or_default();
+    check(Bound::Exhaustive, &[], move |_| {
+        let page = Page::new(1);
+        assert!(page.try_get() && !page.put_testzero());
+        assert!(fail.is_empty(), "asked to fail");
+    });
 }
 
 /// To replay the one whose name this begins with is not to run this.
@@ -170,6 +182,26 @@ fn a_failure_that_ends_in_an_abort_is_replayed() {
 #[test]
 fn an_unexpected_outcome_is_replayed() {
     fails_and_is_replayed("drawing_and_ending", "outcome");
+}
+
+/// By name and value, where loom's own log has neither.
+#[test]
+fn a_replay_tells_each_step() {
+    let _running = one_at_a_time();
+    let (passed, printed) = alone("taking_and_dropping", &[(FAIL, "panic")]);
+    assert!(!passed, "{printed}");
+    let file = printed.split("LOOM_REPLAY=").nth(1).expect("a command");
+    let file = file.split(' ').next().expect("a file");
+    let log = [("LOOM_REPLAY", file), ("LOOM_LOG", "mm_shim=trace")];
+    let (_, steps) = alone("taking_and_dropping", &log);
+    let told: Vec<_> = steps
+        .lines()
+        .filter(|line| line.contains("TRACE"))
+        .collect();
+    assert_eq!(told.len(), 2, "{steps}");
+    assert!(told[0].contains("get_page_unless_zero() = true"), "{steps}");
+    assert!(told[1].contains("put_page_testzero() = false"), "{steps}");
+    assert!(told[0].contains("by=ThreadId"), "{steps}");
 }
 
 #[test]
