@@ -38,11 +38,13 @@ pub trait FileUnmapWalk: UnmapWalk {
     /// then dropped the reference.
     fn smp_rmb(&self);
 
-    /// The folio's references (C: `folio_ref_count()`).
-    fn folio_ref_count(&self) -> i32;
-
-    /// The folio's mappings (C: `folio_mapcount()`).
-    fn folio_mapcount(&self) -> i32;
+    /// The folio's references beyond one for each of its mappings, with nobody adding or removing a
+    /// mapping while both are counted.
+    ///
+    /// C: `folio_ref_count()` less `folio_large_mapcount()`, with `folio_lock_large_mapcount()`
+    /// around the two, include/linux/rmap.h, 7.3, as in `__wp_can_reuse_large_anon_folio()`,
+    /// mm/memory.c.
+    fn folio_extra_refs(&self) -> i32;
 
     /// Whether the folio is anonymous (C: `folio_test_anon()`).
     fn folio_test_anon(&self) -> bool;
@@ -185,21 +187,36 @@ enum Lazyfree {
 }
 
 impl Lazyfree {
-    /// The order of the four reads is what keeps a write from being lost; see the two barriers.
+    /// Judges by the references that are not of mappings. One is the caller's. If it is the only one,
+    /// nobody has a reference that was got by a PTE which is cleared, so nobody is going to write to
+    /// what it mapped.
+    ///
+    /// A mapping's reference is taken before the mapping is counted, and dropped after it is not
+    /// counted any more. So at any moment there is one reference for the caller, one for each mapping
+    /// that is counted, one for each that is on its way in or out, and those of holders. But another
+    /// mm that maps the folio may fork or unmap it, under no lock that is held here, and of two reads
+    /// in a row each is of a moment of its own: a mapping that comes or goes in between makes up for
+    /// a holder, who is overlooked. It does not help to read the references again behind the
+    /// mappings. The reference that a fork takes may be seen after its mapping, as `folio_ref_add()`
+    /// orders nothing; and a fork and an unmapping may both be over in between.
+    ///
+    /// Therefore both are read under the lock that mappings are counted under. None comes or goes.
+    /// Each that is counted took its reference before the lock was taken here, and drops it after the
+    /// lock is released here, so that it is among the references which are read; and who is among
+    /// them beyond those and the caller is a holder, or on the way.
     #[inline]
     fn of<W: FileUnmapWalk>(cleared: &ClearedPtes<W>) -> Self {
         let walk = cleared.walk();
         // PTEs cleared before references are read: GUP-fast takes its reference before it reads the
-        // PTE again.
+        // PTE again. Taking a lock does not order the two.
         walk.smp_mb();
-        let references = walk.folio_ref_count();
-        // References read before the rest: who is gone by the count has left the dirty flag, and
-        // took its mapping away before.
+        let extra = walk.folio_extra_refs();
+        // References read before the flag: who is gone by the count has left it. Freeing a lock does
+        // not order the two, either.
         walk.smp_rmb();
-        let mappings = walk.folio_mapcount();
         if walk.folio_test_dirty() && !walk.vma_droppable() {
             Self::Redirtied
-        } else if references != mappings.wrapping_add(1) {
+        } else if extra != 1 {
             Self::Referenced
         } else {
             Self::Discard

@@ -27,12 +27,8 @@ impl FileUnmapWalk for Walk<'_> {
         smp::smp_rmb();
     }
 
-    fn folio_ref_count(&self) -> i32 {
-        self.folio.ref_count()
-    }
-
-    fn folio_mapcount(&self) -> i32 {
-        self.folio.mapcount()
+    fn folio_extra_refs(&self) -> i32 {
+        self.folio.extra_refs()
     }
 
     fn folio_test_anon(&self) -> bool {

@@ -6,10 +6,18 @@
 //! |-----------------------------|---------------------------------------------------------------|
 //! | [`Folio::ref_count`]        | `folio_ref_count()`, include/linux/page_ref.h                  |
 //! | [`Folio::mapcount`]         | `folio_mapcount()`, include/linux/mm.h                         |
+//! | [`Folio::extra_refs`]       | both, between `folio_lock_large_mapcount()` and its counterpart |
+//! | [`Folio::add_rmap`], [`Folio::remove_rmap`] | `folio_add_large_mapcount()`, `folio_sub_large_mapcount()`, include/linux/rmap.h: a load and a store under a lock |
+//! | [`Folio::copy_present_ptes`] | `copy_present_ptes()`, mm/memory.c, another mm's fork: references, then mappings |
+//! | [`Folio::zap_present_ptes`] | `zap_present_folio_ptes()`, mm/memory.c, and the flush behind it: mappings, then references |
 //! | [`Folio::mark_dirty`]       | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag    |
 //! | [`Folio::put_refs`]         | `folio_put_refs()`, include/linux/mm.h                         |
+//! | [`Folio::ref_freeze`], [`Folio::ref_unfreeze`] | the same, include/linux/page_ref.h          |
 //! | [`gup_fast`]                | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET`   |
 //! | [`Pinned::write_and_put`]   | what a driver does with the page: write, `set_page_dirty()`    |
+//!
+//! Every folio is a large one, of a kernel with transparent huge pages: of a small one, or without
+//! `CONFIG_MM_ID`, the mapcount is changed without a lock.
 //!
 //! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` (its count is on top of the
 //! reference that is modelled), the check of the PMD, splits, per-page mapcounts, the page cache's
@@ -23,10 +31,15 @@ use crate::{
         WRITE, //
     },
     smp,
-    sync::atomic::{
-        AtomicI32,
-        AtomicUsize,
-        Ordering::Relaxed, //
+    sync::{
+        atomic::{
+            AtomicI32,
+            AtomicUsize,
+            Ordering::Relaxed, //
+        },
+        step,
+        Mutex,
+        MutexGuard, //
     }, //
 };
 use std::sync::atomic::{
@@ -46,6 +59,8 @@ pub struct Folio {
     pub nr: usize,
     refcount: AtomicI32,
     mapcount: AtomicI32,
+    /// The bit spinlock of `folio_lock_large_mapcount()`.
+    mapcount_lock: Mutex<()>,
     flags: AtomicUsize,
     /// Writes that were really made: outside of loom's memory, so never stale.
     written: PlainUsize,
@@ -60,6 +75,7 @@ impl Folio {
             nr,
             refcount: AtomicI32::new(1),
             mapcount: AtomicI32::new(0),
+            mapcount_lock: Mutex::new(()),
             flags: AtomicUsize::new(0),
             written: PlainUsize::new(0),
         }
@@ -83,12 +99,24 @@ impl Folio {
 
     /// References.
     pub fn ref_count(&self) -> i32 {
-        self.refcount.load(Relaxed)
+        let count = self.refcount.load(Relaxed);
+        step!("folio_ref_count() = {count}");
+        count
     }
 
     /// Mappings.
     pub fn mapcount(&self) -> i32 {
-        self.mapcount.load(Relaxed)
+        let count = self.mapcount.load(Relaxed);
+        step!("folio_mapcount() = {count}");
+        count
+    }
+
+    /// Adds mappings.
+    pub fn add_rmap(&self, nr: i32) {
+        let _lock = self.lock_mapcount();
+        let now = self.mapcount() + nr;
+        self.mapcount.store(now, Relaxed);
+        step!("{nr} mappings added: {now}");
     }
 
     /// Takes mappings away.
@@ -97,13 +125,45 @@ impl Folio {
     ///
     /// If there are not so many.
     pub fn remove_rmap(&self, nr: i32) {
-        let left = self.mapcount.fetch_sub(nr, Relaxed) - nr;
+        let _lock = self.lock_mapcount();
+        let left = self.mapcount() - nr;
         assert!(left >= 0, "a mapping was removed twice");
+        self.mapcount.store(left, Relaxed);
+        step!("{nr} mappings removed: {left}");
+    }
+
+    fn lock_mapcount(&self) -> MutexGuard<'_, ()> {
+        self.mapcount_lock
+            .lock()
+            .expect("a thread of the model panicked")
+    }
+
+    /// References beyond one for each mapping, at one moment.
+    pub fn extra_refs(&self) -> i32 {
+        let _lock = self.lock_mapcount();
+        self.ref_count() - self.mapcount()
+    }
+
+    /// Another mm that maps it forks: the child gets mappings of `nr` pages.
+    ///
+    /// The references come without order: `folio_ref_add()` returns nothing.
+    pub fn copy_present_ptes(&self, nr: i32) {
+        let count = self.refcount.fetch_add(nr, Relaxed) + nr;
+        step!("folio_ref_add({nr}): {count}");
+        self.add_rmap(nr);
+    }
+
+    /// Another mm unmaps `nr` pages of it.
+    pub fn zap_present_ptes(&self, nr: i32) {
+        self.remove_rmap(nr);
+        self.put_refs(nr);
     }
 
     /// A speculative reference: fails on a folio that is being freed.
     pub fn try_get(&self) -> bool {
-        smp::atomic_inc_not_zero(&self.refcount)
+        let taken = smp::atomic_inc_not_zero(&self.refcount);
+        step!("folio_try_get() = {taken}");
+        taken
     }
 
     /// Drops references; whoever had them may have left the dirty flag.
@@ -113,17 +173,39 @@ impl Folio {
     /// If there are not so many.
     pub fn put_refs(&self, nr: i32) {
         let left = smp::atomic_sub_return(nr, &self.refcount);
+        step!("folio_put_refs({nr}): {left}");
         assert!(left >= 0, "a reference was dropped twice");
+    }
+
+    /// Makes `expected` references none, if there are so many: then nobody gets another.
+    pub fn ref_freeze(&self, expected: i32) -> bool {
+        let was = smp::atomic_cmpxchg(&self.refcount, expected, 0);
+        step!("folio_ref_freeze({expected}), which are {was}");
+        was == expected
+    }
+
+    /// Gives a frozen folio its references again.
+    ///
+    /// # Panics
+    ///
+    /// If somebody got a reference meanwhile.
+    pub fn ref_unfreeze(&self, count: i32) {
+        assert_eq!(self.ref_count(), 0, "a frozen folio has references");
+        step!("folio_ref_unfreeze({count})");
+        smp::atomic_set_release(&self.refcount, count);
     }
 
     /// Sets the dirty flag.
     pub fn mark_dirty(&self) {
         self.flags.fetch_or(DIRTY, Relaxed);
+        step!("folio_mark_dirty()");
     }
 
     /// The dirty flag.
     pub fn is_dirty(&self) -> bool {
-        self.flags.load(Relaxed) & DIRTY != 0
+        let dirty = self.flags.load(Relaxed) & DIRTY != 0;
+        step!("folio_test_dirty() = {dirty}");
+        dirty
     }
 
     /// Makes it swap-backed.
@@ -139,6 +221,7 @@ impl Folio {
     /// A write to its content.
     pub fn write(&self) {
         self.written.fetch_add(1, SeqCst);
+        step!("the folio's content is written");
     }
 
     /// The writes to its content so far.
@@ -212,6 +295,25 @@ mod tests {
             assert!(folio.is_dirty());
             assert_eq!((folio.written(), folio.ref_count()), (1, 1));
         });
+    }
+
+    #[test]
+    fn a_frozen_folio_is_nobodys() {
+        explore(|| {
+            let folio = Folio::new(8, 1);
+            assert!(!folio.ref_freeze(2));
+            assert!(folio.ref_freeze(1));
+            assert!(!folio.try_get());
+            folio.ref_unfreeze(1);
+            assert!(folio.try_get());
+            assert_eq!(folio.ref_count(), 2);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a frozen folio has references")]
+    fn a_reference_to_a_frozen_folio_is_noticed() {
+        explore(|| Folio::new(8, 1).ref_unfreeze(1));
     }
 
     #[test]

@@ -13,7 +13,7 @@
 //! | [`lists`]       | the allocator's end: who may be freed, and how      | trusted model        |
 //! | [`contig_free`] | `ContigMm`: counts, prepare, zones, sections        | trusted model        |
 //! | [`pte`]         | PTEs, and what hardware does to them meanwhile      | trusted model        |
-//! | [`folio`]       | a folio's counts and flags, GUP-fast                | trusted model        |
+//! | [`folio`]       | a folio's counts and flags, GUP-fast, another mm    | trusted model        |
 //! | [`unmap`]       | `UnmapWalk`: a VMA's PTEs under their lock, rss     | trusted model        |
 //! | [`file_unmap`]  | `FileUnmapWalk`: what the folio and the VMA are     | trusted model        |
 //! | [`order`]       | in which order unmapping may do things              | trusted model        |
@@ -21,7 +21,9 @@
 //! | [`sync`]        | std or loom                                         | facade               |
 //! | `model`         | one loom model: run, count, report, replay          | tested with itself   |
 //!
-//! Each check of a trusted model is made blind by a patch of tests/mutants/, and a test notices.
+//! Each check of [`page`], [`lists`], [`pte`] and [`folio`], and of `model`, is made blind by a patch
+//! of tests/mutants/, and a test notices. What these models leave in any order is held to that by
+//! tests/loom/weak.rs, and [`smp`] to what it orders by tests/loom/smp.rs.
 //!
 //! # A model of your own
 //!
@@ -33,8 +35,9 @@
 //! ```
 //!
 //! Without the cfg everything runs on std, and `model` is not there. When a model fails, it prints
-//! the one command that runs that very interleaving again; with `LOOM_LOG=trace` in front, that
-//! shows every step of it.
+//! the one command that runs that very interleaving again; with `LOOM_LOG=mm_shim=trace` in front,
+//! that shows each operation of the shim, by whom and with which values, and with `LOOM_LOG=trace`
+//! loom's own steps as well.
 //!
 //! Unsafe code is where a port is implemented: who makes a token of the algorithms promises
 //! something, which here the model checks, and where the kernel would corrupt itself, a test fails.

@@ -153,6 +153,11 @@ impl Lists {
         blocks
     }
 
+    /// The per-CPU list, in the order in which blocks came.
+    pub fn pcp(&self) -> &[Block] {
+        &self.pcp
+    }
+
     /// The pages freed so far (C: the PGFREE event).
     pub fn pgfree(&self) -> usize {
         self.pgfree

@@ -16,10 +16,13 @@
 
 use crate::{
     smp,
-    sync::atomic::{
-        AtomicI32,
-        AtomicUsize,
-        Ordering::Relaxed, //
+    sync::{
+        atomic::{
+            AtomicI32,
+            AtomicUsize,
+            Ordering::Relaxed, //
+        },
+        step, //
     }, //
 };
 use std::sync::atomic::{
@@ -56,7 +59,9 @@ impl Page {
     /// C: `folio_try_get()`, include/linux/page_ref.h, 7.2; for a page, `get_page_unless_zero()`,
     /// include/linux/mm.h.
     pub fn try_get(&self) -> bool {
-        smp::atomic_inc_not_zero(&self.refcount)
+        let taken = smp::atomic_inc_not_zero(&self.refcount);
+        step!("get_page_unless_zero() = {taken}");
+        taken
     }
 
     /// Drops a reference; true if it was the last.
@@ -68,6 +73,7 @@ impl Page {
     /// If there was none to drop.
     pub fn put_testzero(&self) -> bool {
         let last = smp::atomic_dec_and_test(&self.refcount);
+        step!("put_page_testzero() = {last}");
         assert!(
             self.refcount.load(Relaxed) >= 0,
             "a reference was dropped twice"
@@ -80,6 +86,14 @@ impl Page {
         // Relaxed: only the count's ordering may carry it to whoever prepares the page.
         self.content.fetch_add(1, Relaxed);
         self.written.fetch_add(1, SeqCst);
+        step!("the page is written");
+    }
+
+    /// Whether every write of a holder is visible to this thread.
+    pub fn is_quiet(&self) -> bool {
+        let (seen, written) = (self.content.load(Relaxed), self.written.load(SeqCst));
+        step!("{seen} of {written} writes of the page are seen");
+        seen == written
     }
 
     /// What `__free_pages_prepare()` relies on: nobody's write is still on its way.
@@ -88,10 +102,8 @@ impl Page {
     ///
     /// If a write of a former holder is not visible to this thread.
     pub fn assert_quiet(&self) {
-        let seen = self.content.load(Relaxed);
-        assert_eq!(
-            seen,
-            self.written.load(SeqCst),
+        assert!(
+            self.is_quiet(),
             "a holder's write came after the page was free"
         );
     }

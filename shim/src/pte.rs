@@ -19,9 +19,15 @@
 //! PTE's young and dirty bits), page table levels, young and dirty bits that hardware sets in
 //! another PTE of a group.
 
-use crate::sync::atomic::{
-    AtomicU64,
-    Ordering::Relaxed, //
+use crate::{
+    smp,
+    sync::{
+        atomic::{
+            AtomicU64,
+            Ordering::Relaxed, //
+        },
+        step, //
+    }, //
 };
 use mm_batch::pte::Pte;
 
@@ -73,7 +79,9 @@ impl Table {
 
     /// Reads a PTE.
     pub fn ptep_get(&self, index: usize) -> u64 {
-        self.0[index].load(Relaxed)
+        let word = self.0[index].load(Relaxed);
+        step!("PTE {index} is {word:#x}");
+        word
     }
 
     /// All of them: at the end of a test.
@@ -93,7 +101,11 @@ impl Table {
 
     /// Clears a PTE and returns what it was, hardware's last word included.
     pub fn get_and_clear(&self, index: usize) -> u64 {
-        self.0[index].swap(0, Relaxed)
+        let was = self.0[index].swap(0, Relaxed);
+        step!("PTE {index} cleared, was {was:#x}");
+        // Unmapping has an smp_mb() behind the last of them.
+        smp::place_to_switch(&self.0[index]);
+        was
     }
 
     /// Takes a PTE out of its group.
@@ -113,6 +125,7 @@ impl Table {
             "a present PTE is overwritten"
         );
         self.0[index].store(word, Relaxed);
+        step!("PTE {index} set to {word:#x}");
     }
 
     /// The MMU, on a read: the word that it went by, or a fault.
@@ -129,10 +142,14 @@ impl Table {
         let mut old = self.0[index].load(Relaxed);
         while old & needs == needs {
             match self.0[index].compare_exchange(old, old | sets, Relaxed, Relaxed) {
-                Ok(_) => return Some(Pte::new(old | sets)),
+                Ok(_) => {
+                    step!("the MMU makes PTE {index} {:#x}", old | sets);
+                    return Some(Pte::new(old | sets));
+                }
                 Err(now) => old = now,
             }
         }
+        step!("the MMU faults on PTE {index}, {old:#x}");
         None
     }
 }

@@ -55,13 +55,21 @@ enum OnPanic {
 /// One model, as often as it must be run.
 #[derive(Clone)]
 pub(crate) struct Exploration {
-    pub(crate) name: String,
+    /// The path of the test, as libtest knows it.
+    pub(crate) test: String,
     pub(crate) preemption_bound: Option<usize>,
     pub(crate) model: Arc<dyn Fn() + Send + Sync>,
     pub(crate) executions: Arc<AtomicUsize>,
 }
 
 impl Exploration {
+    /// The model's name: the test's, without its modules.
+    pub(crate) fn name(&self) -> &str {
+        self.test
+            .rsplit_once("::")
+            .map_or(&*self.test, |(_modules, name)| name)
+    }
+
     fn builder(&self) -> Builder {
         let mut builder = Builder::new();
         // The environment can cut a run; that is not the environment's to decide.
@@ -108,7 +116,7 @@ impl Exploration {
         let mut builder = self.builder();
         builder.checkpoint_file = Some(self.file("part"));
         builder.checkpoint_interval = 1;
-        let name = self.name.clone();
+        let name = self.name().to_string();
         let found = thread::spawn(move || {
             ON_PANIC.set(Some(OnPanic::Found(self.clone())));
             self.check(&builder);
@@ -127,9 +135,9 @@ impl Exploration {
         match fs::rename(&part, &file) {
             Ok(()) => eprintln!(
                 "loom: {} failed in execution {}; to replay that interleaving:\n    {}",
-                self.name,
+                self.name(),
                 self.executions.load(SeqCst),
-                command(&self.name, &file)
+                command(self, &file)
             ),
             Err(error) => eprintln!(
                 "loom: the interleaving is lost: {}: {error}",
@@ -140,11 +148,10 @@ impl Exploration {
 
     fn replay(&self, file: &Path) {
         assert!(
-            file.file_stem()
-                .is_some_and(|stem| stem == self.name.as_str()),
+            file.file_stem().is_some_and(|stem| stem == self.name()),
             "{VARIABLE}={} is not of {}: run the model that the file is named after, and no other",
             file.display(),
-            self.name
+            self.name()
         );
         // A copy, because loom writes the next path to it.
         let copy = self.file("replayed");
@@ -159,7 +166,7 @@ impl Exploration {
         builder.max_permutations = Some(1);
         builder.checkpoint_interval = 2;
         builder.location = true;
-        // What loom::model() does; LOOM_LOG=trace shows the steps.
+        // What loom::model() does; LOOM_LOG=mm_shim=trace shows the shim's steps.
         let _log = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::from_env("LOOM_LOG"))
             .with_test_writer()
@@ -171,7 +178,7 @@ impl Exploration {
         drop(fs::remove_file(copy));
         println!(
             "loom: {} replayed: this interleaving passes now; without {VARIABLE} all are run",
-            self.name
+            self.name()
         );
     }
 
@@ -181,15 +188,15 @@ impl Exploration {
         let build = exe.ancestors().nth(2).expect("a test is in <build>/deps");
         let folder = build.join("interleavings");
         fs::create_dir_all(&folder).expect("a folder in the build folder");
-        folder.join(format!("{}.{extension}", self.name))
+        folder.join(format!("{}.{extension}", self.name()))
     }
 }
 
-/// What the user has to type, in the words of whoever ran the test.
-fn command(name: &str, file: &Path) -> String {
+/// What the user has to type, in the words of whoever ran the test. It runs this test and no other.
+fn command(exploration: &Exploration, file: &Path) -> String {
     let file = file.display();
     if env::var_os("MM_BATCH_MAKE").is_some() {
-        return format!("make loom T={name} REPLAY={file}");
+        return format!("make loom T={} REPLAY={file}", exploration.name());
     }
     let exe = env::current_exe().unwrap_or_default();
     let stem = exe.file_stem().unwrap_or_default().to_string_lossy();
@@ -211,14 +218,13 @@ fn command(name: &str, file: &Path) -> String {
     let flags = env::var("RUSTFLAGS").unwrap_or_else(|_| "--cfg loom".into());
     let folder = env::var("CARGO_TARGET_DIR")
         .map_or(String::new(), |dir| format!("CARGO_TARGET_DIR={dir} "));
-    let (run, show) = if env::var_os("NEXTEST").is_some() {
-        ("nextest run", "--no-capture")
+    let test = &exploration.test;
+    let (run, only) = if env::var_os("NEXTEST").is_some() {
+        ("nextest run", format!("--no-capture -E 'test(={test})'"))
     } else {
-        ("test", "-- --nocapture")
+        ("test", format!("{test} -- --exact --nocapture"))
     };
-    format!(
-        "{VARIABLE}={file} {folder}RUSTFLAGS=\"{flags}\" cargo {run}{profile} {which} {name} {show}"
-    )
+    format!("{VARIABLE}={file} {folder}RUSTFLAGS=\"{flags}\" cargo {run}{profile} {which} {only}")
 }
 
 fn install_hook() {

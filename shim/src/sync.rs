@@ -11,7 +11,8 @@ pub use std::{
     sync::{
         atomic,
         Arc,
-        Mutex, //
+        Mutex,
+        MutexGuard, //
     },
     thread, //
 };
@@ -21,10 +22,26 @@ pub use loom::{
     sync::{
         atomic,
         Arc,
-        Mutex, //
+        Mutex,
+        MutexGuard, //
     },
     thread, //
 };
+
+/// A line of a replay's log: what a thread of the model did, with the values that it read or wrote.
+#[cfg(loom)]
+macro_rules! step {
+    ($($what:tt)*) => {
+        tracing::trace!(by = ?loom::thread::current().id(), $($what)*)
+    };
+}
+#[cfg(not(loom))]
+macro_rules! step {
+    ($($what:tt)*) => {{
+        let _ = format_args!($($what)*);
+    }};
+}
+pub(crate) use step;
 
 /// Runs `test`: in every interleaving with `--cfg loom`, where nothing of the shim may be used
 /// outside of this or of a model; once without.

@@ -6,6 +6,7 @@
 #![cfg(not(loom))]
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{
         Path,
@@ -16,6 +17,24 @@ use std::{
         Output, //
     }, //
 };
+
+/// Every case, by name: so that none is lost with its file.
+const CASES: &[&str] = &[
+    "block_by_hand",
+    "block_copied",
+    "block_freed_twice",
+    "cleared_run_beyond_the_lock",
+    "cleared_run_committed_twice",
+    "lone_page_from_a_range",
+    "mixed_run_restored",
+    "pte_index_by_hand",
+    "range_empty",
+    "range_freed_twice",
+    "range_split_and_kept",
+    "run_by_hand",
+    "run_length_in_32_bits",
+    "run_length_negated",
+];
 
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("compile_fail/cases")
@@ -55,13 +74,8 @@ fn each_case_fails_by_its_own_error() {
     let dependency = format!("mm_batch={}", out.join("libmm_batch.rmeta").display());
     let with_it = ["--extern", dependency.as_str()];
 
-    let mut cases: Vec<_> = fs::read_dir(here())
-        .expect("the cases")
-        .map(|case| case.expect("a file").path())
-        .collect();
-    cases.sort();
-    for case in &cases {
-        let name = case.file_name().expect("a file").to_string_lossy();
+    for name in CASES {
+        let case = &here().join(name).with_extension("rs");
         let text = fs::read_to_string(case).expect("a case");
         let want = text
             .lines()
@@ -86,5 +100,14 @@ fn each_case_fails_by_its_own_error() {
         );
         println!("compile_fail: {name} {want}");
     }
-    assert!(cases.len() >= 6, "cases are missing");
+}
+
+#[test]
+fn the_cases_are_those_of_the_folder() {
+    let found: BTreeSet<_> = fs::read_dir(here())
+        .expect("the cases")
+        .map(|case| case.expect("a file").file_name().into_string())
+        .collect();
+    let listed = CASES.iter().map(|case| Ok(format!("{case}.rs"))).collect();
+    assert_eq!(found, listed, "the files, and those listed in {}", file!());
 }

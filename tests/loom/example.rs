@@ -16,7 +16,7 @@ const WALKER: usize = 1;
 fn example() {
     // Every way in which the model may end: each must occur, and no other.
     let ends = ["the owner freed it", "the walker freed it"];
-    check("example", Bound::Exhaustive, &ends, |outcomes| {
+    check(Bound::Exhaustive, &ends, |outcomes| {
         let pfn = Pfn::new(8);
         let mm = Arc::new(Mm::new(Layout::plain(pfn.get(), 1)));
         let theirs = mm.clone();

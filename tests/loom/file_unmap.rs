@@ -37,14 +37,14 @@ use mm_shim::{
     }, //
 };
 
-const PFN: usize = 8;
+pub(crate) const PFN: usize = 8;
 
-const DISCARDED: &str = "discarded";
-const REDIRTIED: &str = "redirtied";
-const REFERENCED: &str = "referenced";
+pub(crate) const DISCARDED: &str = "discarded";
+pub(crate) const REDIRTIED: &str = "redirtied";
+pub(crate) const REFERENCED: &str = "referenced";
 
 /// A lazyfree folio of `nr` pages, mapped whole, writable and clean.
-fn lazyfree(nr: usize) -> (Arc<Mm>, Arc<Folio>) {
+pub(crate) fn lazyfree(nr: usize) -> (Arc<Mm>, Arc<Folio>) {
     let folio = Folio::new(PFN, nr);
     folio.map(nr);
     let words: Vec<u64> = (0..nr).map(|i| pte(PFN + i, WRITE)).collect();
@@ -54,7 +54,7 @@ fn lazyfree(nr: usize) -> (Arc<Mm>, Arc<Folio>) {
     )
 }
 
-fn unmap(mm: &Mm, folio: &Folio) -> bool {
+pub(crate) fn unmap(mm: &Mm, folio: &Folio) -> bool {
     let (outcome, _) = mm.walk(folio, 0, |walk| unmap_run(walk, Differences::ALL));
     matches!(outcome, Outcome::Unmapped(_))
 }
@@ -94,14 +94,8 @@ fn settle(mm: &Mm, folio: &Folio, unmapped: bool, outcomes: &Outcomes) {
     });
 }
 
-fn against(
-    name: &'static str,
-    bound: Bound,
-    nr: usize,
-    racers: &'static [fn(&Mm, &Folio)],
-    ends: &[&'static str],
-) {
-    check(name, bound, ends, move |outcomes| {
+fn against(bound: Bound, nr: usize, racers: &'static [fn(&Mm, &Folio)], ends: &[&'static str]) {
+    check(bound, ends, move |outcomes| {
         let (mm, folio) = lazyfree(nr);
         let racers: Vec<_> = racers
             .iter()
@@ -118,91 +112,27 @@ fn against(
     });
 }
 
+/// More pages have no more interleavings: nobody else has to do with their PTEs.
 #[test]
-fn lazyfree_gup_one_page() {
+fn lazyfree_gup() {
     let ends = [DISCARDED, REDIRTIED, REFERENCED];
-    against(
-        "lazyfree_gup_one_page",
-        Bound::Exhaustive,
-        1,
-        &[write_by_gup],
-        &ends,
-    );
-}
-
-#[test]
-fn lazyfree_gup_two_pages() {
-    let ends = [DISCARDED, REDIRTIED, REFERENCED];
-    against(
-        "lazyfree_gup_two_pages",
-        Bound::Exhaustive,
-        2,
-        &[write_by_gup],
-        &ends,
-    );
-}
-
-#[test]
-fn lazyfree_gup_eight_pages() {
-    let ends = [DISCARDED, REDIRTIED, REFERENCED];
-    against(
-        "lazyfree_gup_eight_pages",
-        Bound::Exhaustive,
-        8,
-        &[write_by_gup],
-        &ends,
-    );
+    against(Bound::Exhaustive, 2, &[write_by_gup], &ends);
 }
 
 #[test]
 fn lazyfree_hardware_write() {
     let ends = [DISCARDED, REDIRTIED];
-    against(
-        "lazyfree_hardware_write",
-        Bound::Exhaustive,
-        2,
-        &[write_by_hardware],
-        &ends,
-    );
+    against(Bound::Exhaustive, 2, &[write_by_hardware], &ends);
 }
 
 #[test]
 fn lazyfree_gup_and_hardware_write() {
     let ends = [DISCARDED, REDIRTIED, REFERENCED];
     against(
-        "lazyfree_gup_and_hardware_write",
         Bound::Preemptions(3),
         2,
         &[write_by_gup, write_by_hardware],
         &ends,
-    );
-}
-
-/// Another mm unmaps the folio meanwhile, and somebody holds it: the mapping goes, then its
-/// reference. Who counts mappings first, or whose reads are not ordered, takes the holder's reference
-/// for that of the mapping which is gone.
-#[test]
-fn lazyfree_held_against_zap() {
-    check(
-        "lazyfree_held_against_zap",
-        Bound::Exhaustive,
-        &[REFERENCED],
-        |outcomes| {
-            let (mm, folio) = lazyfree(2);
-            folio.get(1);
-            folio.map(1);
-            let zap = {
-                let folio = folio.clone();
-                thread::spawn(move || {
-                    folio.remove_rmap(1);
-                    folio.put_refs(1);
-                })
-            };
-            let unmapped = unmap(&mm, &folio);
-            zap.join().expect("the other mm panicked");
-            assert!(!unmapped, "a folio that is held was discarded");
-            outcomes.saw(REFERENCED);
-        },
     );
 }
 
@@ -211,7 +141,7 @@ fn lazyfree_held_against_zap() {
 #[test]
 fn rollback_gup() {
     let ends = ["pinned", "backed off"];
-    check("rollback_gup", Bound::Exhaustive, &ends, move |outcomes| {
+    check(Bound::Exhaustive, &ends, move |outcomes| {
         let (mm, folio) = lazyfree(2);
         folio.get(1);
         let before = mm.table.words();

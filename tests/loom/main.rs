@@ -10,7 +10,13 @@ mod example;
 #[cfg(loom)]
 mod file_unmap;
 #[cfg(loom)]
+mod freeze;
+#[cfg(loom)]
+mod other_mm;
+#[cfg(loom)]
 mod smp;
+#[cfg(loom)]
+mod weak;
 
 /// So that a run without the cfg says what it did not do.
 #[cfg(not(loom))]

@@ -269,15 +269,9 @@ impl FileUnmapWalk for RmapWalk {
     }
 
     #[inline]
-    fn folio_ref_count(&self) -> i32 {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_ref_count(self.view.folio) }
-    }
-
-    #[inline]
-    fn folio_mapcount(&self) -> i32 {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_mapcount(self.view.folio) }
+    fn folio_extra_refs(&self) -> i32 {
+        // SAFETY: By the invariants, there is a large folio, whose mapcount is not locked here.
+        unsafe { bindings::mm_batch_folio_extra_refs(self.view.folio) }
     }
 
     #[inline]

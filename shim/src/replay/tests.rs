@@ -7,6 +7,7 @@ use crate::{
         check,
         Bound, //
     },
+    page::Page,
     sync::{
         atomic::{
             AtomicUsize,
@@ -54,7 +55,7 @@ fn drawing(name: &'static str) {
     let _running = one_at_a_time();
     let fail = env::var(FAIL).unwrap_or_default();
     let ends = ["the first in front", "another in front"];
-    check(name, Bound::Exhaustive, &ends, move |outcomes| {
+    check(Bound::Exhaustive, &ends, move |outcomes| {
         println!("an execution of {name}");
         let next = Arc::new(AtomicUsize::new(0));
         let draw = |next: &AtomicUsize| [(); 2].map(|()| next.fetch_add(1, SeqCst));
@@ -66,6 +67,9 @@ fn drawing(name: &'static str) {
         let theirs = others.map(|other| other.join().expect("a thread panicked"));
         let _aborts = (fail == "abort").then_some(AbortsUnwinding);
         let last = theirs == [[2, 3], [0, 1]];
+        if last && fail == "outcome" {
+            return outcomes.saw("[4, 5] is the last order");
+        }
         assert!(fail.is_empty() || !last, "{mine:?} is the last order");
         outcomes.saw(ends[usize::from(mine[0] > 0)]);
     });
@@ -79,6 +83,28 @@ fn drawing_and_panicking() {
 #[test]
 fn drawing_and_aborting() {
     drawing("drawing_and_aborting");
+}
+
+#[test]
+fn drawing_and_ending() {
+    drawing("drawing_and_ending");
+}
+
+#[test]
+fn taking_and_dropping() {
+    let _running = one_at_a_time();
+    let fail = env::var(FAIL).unwrap_or_default();
+    check(Bound::Exhaustive, &[], move |_| {
+        let page = Page::new(1);
+        assert!(page.try_get() && !page.put_testzero());
+        assert!(fail.is_empty(), "asked to fail");
+    });
+}
+
+/// To replay the one whose name this begins with is not to run this.
+#[test]
+fn drawing_and_panicking_too() {
+    check(Bound::Exhaustive, &[], |_| ());
 }
 
 /// Whether it passed, and what it printed.
@@ -129,6 +155,7 @@ fn fails_and_is_replayed(test: &str, how: &str) {
     );
     assert!(!passed, "{again}");
     assert!(again.contains(message), "{again}");
+    assert!(!again.contains("is not of"), "{command}: {again}");
     let executions = again.matches(&format!("an execution of {test}\n")).count();
     assert_eq!(executions, 1, "{command}: {again}");
     assert!(start.elapsed() < Duration::from_secs(10), "too slow");
@@ -150,6 +177,31 @@ fn a_failure_is_replayed() {
 #[test]
 fn a_failure_that_ends_in_an_abort_is_replayed() {
     fails_and_is_replayed("drawing_and_aborting", "abort");
+}
+
+#[test]
+fn an_unexpected_outcome_is_replayed() {
+    fails_and_is_replayed("drawing_and_ending", "outcome");
+}
+
+/// By name and value, where loom's own log has neither.
+#[test]
+fn a_replay_tells_each_step() {
+    let _running = one_at_a_time();
+    let (passed, printed) = alone("taking_and_dropping", &[(FAIL, "panic")]);
+    assert!(!passed, "{printed}");
+    let file = printed.split("LOOM_REPLAY=").nth(1).expect("a command");
+    let file = file.split(' ').next().expect("a file");
+    let log = [("LOOM_REPLAY", file), ("LOOM_LOG", "mm_shim=trace")];
+    let (_, steps) = alone("taking_and_dropping", &log);
+    let told: Vec<_> = steps
+        .lines()
+        .filter(|line| line.contains("TRACE"))
+        .collect();
+    assert_eq!(told.len(), 2, "{steps}");
+    assert!(told[0].contains("get_page_unless_zero() = true"), "{steps}");
+    assert!(told[1].contains("put_page_testzero() = false"), "{steps}");
+    assert!(told[0].contains("by=ThreadId"), "{steps}");
 }
 
 #[test]

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is relaxed in the kernel is relaxed in the shim, and what may be stale is.
+//!
+//! One thread does two things, another sees the second and not the first: each of these must occur.
+//! A shim that were stronger, as x86 is, would hide the bugs of whoever forgets a barrier.
+
+use mm_shim::{
+    folio::Folio,
+    model::{
+        check,
+        Bound, //
+    },
+    page::Page,
+    pte::{
+        pte,
+        Table, //
+    },
+    smp::smp_rmb,
+    sync::{
+        thread,
+        Arc, //
+    }, //
+};
+
+struct Shim {
+    folio: Folio,
+    table: Table,
+    page: Page,
+}
+
+fn stale(change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
+    let ends = ["not yet", "in order", "the second and not the first"];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let folio = Folio::new(8, 1);
+        folio.map(1);
+        let shim = Arc::new(Shim {
+            folio,
+            table: Table::new(&[pte(8, 0)]),
+            page: Page::new(1),
+        });
+        let theirs = shim.clone();
+        let other = thread::spawn(move || look(&theirs));
+        change(&shim);
+        outcomes.saw(match other.join().expect("the other thread panicked") {
+            (false, _) => ends[0],
+            (true, true) => ends[1],
+            (true, false) => ends[2],
+        });
+    });
+}
+
+/// Neither taking a mapping away nor setting the dirty flag orders anything.
+#[test]
+fn weak_remove_rmap() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.remove_rmap(1);
+        },
+        |shim| {
+            let second = shim.folio.mapcount() == 0;
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+/// Not even a fork's reference and its mapping, though the latter is counted under a lock.
+#[test]
+fn weak_add_rmap() {
+    stale(
+        |shim| shim.folio.copy_present_ptes(1),
+        |shim| {
+            let second = shim.folio.mapcount() == 2;
+            smp_rmb();
+            (second, shim.folio.ref_count() == 3)
+        },
+    );
+}
+
+#[test]
+fn weak_mark_dirty() {
+    stale(
+        |shim| {
+            shim.folio.remove_rmap(1);
+            shim.folio.mark_dirty();
+        },
+        |shim| {
+            let second = shim.folio.is_dirty();
+            smp_rmb();
+            (second, shim.folio.mapcount() == 0)
+        },
+    );
+}
+
+/// As on arm64: on x86 it is a locked instruction.
+#[test]
+fn weak_get_and_clear() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.table.get_and_clear(0);
+        },
+        |shim| {
+            let second = shim.table.ptep_get(0) == 0;
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn weak_ptep_get() {
+    stale(
+        |shim| {
+            shim.table.get_and_clear(0);
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.table.ptep_get(0) == 0)
+        },
+    );
+}
+
+/// The reference is dropped in order: it is who reads the count that must have a barrier.
+#[test]
+fn weak_ref_count() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn weak_mapcount() {
+    stale(
+        |shim| {
+            shim.folio.remove_rmap(1);
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.folio.mapcount() == 0)
+        },
+    );
+}
+
+/// A holder's write is on its way until somebody synchronizes with the drop of the reference.
+#[test]
+fn weak_page_write() {
+    stale(
+        |shim| {
+            shim.page.write();
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, shim.page.is_quiet())
+        },
+    );
+}
