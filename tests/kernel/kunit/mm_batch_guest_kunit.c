@@ -12,6 +12,8 @@
 #include "../internal.h"
 #include "mm_batch_kunit.h"
 
+KUNIT_ARRAY_PARAM_DESC(mode, modes, name);
+
 static struct mem_cgroup *memcg;
 
 static int guest_suite_init(struct kunit_suite *suite)

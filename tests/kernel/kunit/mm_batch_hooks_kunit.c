@@ -102,7 +102,7 @@ static void check_hook(struct kunit *test, bool (*seen)(struct page *page))
 	for (i = 0; i < RANGE_PAGES; i++) {
 		/* What preparing a page is to reset. */
 		page[i].private = 1;
-		page_cpupid_xchg_last(page + i, 1);
+		folio_xchg_last_cpupid(page_folio(page + i), 1);
 		SetPageReclaim(page + i);
 		if (param->frozen)
 			KUNIT_ASSERT_TRUE(test, page_ref_freeze(page + i, 1));
@@ -124,7 +124,7 @@ static void check_hook(struct kunit *test, bool (*seen)(struct page *page))
 static bool is_reset(struct page *page)
 {
 	return !(page->flags.f & PAGE_FLAGS_CHECK_AT_PREP) &&
-	       page_cpupid_last(page) == (-1 & LAST_CPUPID_MASK) &&
+	       folio_last_cpupid(page_folio(page)) == (-1 & LAST_CPUPID_MASK) &&
 	       (!page->private || PageBuddy(page));
 }
 

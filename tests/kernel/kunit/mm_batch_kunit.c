@@ -18,6 +18,8 @@
 #include "../page_alloc.h"
 #include "mm_batch_kunit.h"
 
+KUNIT_ARRAY_PARAM_DESC(mode, modes, name);
+
 static unsigned long pgfree_here(void)
 {
 	return this_cpu_read(vm_event_states.event[PGFREE]);

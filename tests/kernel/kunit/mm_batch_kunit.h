@@ -19,8 +19,6 @@ static const struct mode_param modes[] = {
 	{ "rust", MM_BATCH_RUST },
 };
 
-KUNIT_ARRAY_PARAM_DESC(mode, modes, name);
-
 static enum mm_batch_mode mode_before;
 
 static inline int contig_free_init(struct kunit *test)

@@ -10,6 +10,8 @@
 #include "mm_batch_kunit.h"
 #include "mm_batch_unmap_kunit.h"
 
+KUNIT_ARRAY_PARAM_DESC(mode, modes, name);
+
 /* So many pages are gone, in the runs that this mode is to find, and every count says so. */
 static void gone(struct kunit *test, struct mapping *m, unsigned int nr, unsigned int left)
 {
@@ -66,10 +68,13 @@ static void test_whole(struct kunit *test)
 	}
 }
 
-/* Another CPU that has the mm, so that x86 puts flushes off. */
+/*
+ * Another CPU that has the mm, so that x86 puts flushes off. It is never idle: one that is
+ * gives the mm up at the first flush.
+ */
 struct other_cpu {
 	struct mm_struct *mm;
-	struct completion has, done;
+	struct completion has;
 };
 
 static int have_mm(void *data)
@@ -78,7 +83,8 @@ static int have_mm(void *data)
 
 	kthread_use_mm(other->mm);
 	complete(&other->has);
-	wait_for_completion(&other->done);
+	while (!kthread_should_stop())
+		cond_resched();
 	kthread_unuse_mm(other->mm);
 	return 0;
 }
@@ -91,11 +97,10 @@ static struct task_struct *on_other_cpu(struct kunit *test, struct other_cpu *ot
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "needs a second CPU");
 	init_completion(&other->has);
-	init_completion(&other->done);
 	task = kthread_run_on_cpu(have_mm, other, cpu, "mm_batch/%u");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	wait_for_completion(&other->has);
-	return get_task_struct(task);
+	return task;
 }
 
 /*
@@ -138,8 +143,7 @@ static void test_deferred_flush(struct kunit *test)
 		deferred(test, unmapped_kinds[i], 0);
 		deferred(test, unmapped_kinds[i], NR - 1);
 	}
-	complete(&other.done);
-	kthread_stop_put(task);
+	kthread_stop(task);
 }
 
 /* The VMA ends within the folio, which goes on in another one, the bits of all PTEs alike. */
