@@ -148,7 +148,7 @@ class Full(unittest.TestCase):
 
     def test_a_verb_depends_on_its_module(self):
         """What __main__ has of a verb is of a module that the verb's steps depend on."""
-        verbs = {"same-source": "same", "patches-check": "check"}
+        verbs = {"same-source": "same", "patches-check": "check", "mutants-kernel": "mutants_kernel"}
         for step in full.STEPS:
             name = step.command.split()[1]
             module = f"tests/tools/mmb/{verbs.get(name, name)}.py"
