@@ -13,6 +13,7 @@ from mmb import mutants_kernel
 from mmb.boot import Ended
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.mutants_kernel import Kernel, Mutant, Run, groups, judge, path_of, switched_off, verdict
+from mmb.path import KunitBoot
 
 CONTIG, FILE = "contig_free", "file_unmap"
 PATHS = [CONTIG, FILE]
@@ -268,6 +269,18 @@ class Runs(unittest.TestCase):
         self.assertTrue(line.endswith("mm_batch.file_unmap=off"), line)
         hook = Mutant("h", "mm_batch_hooks", "test_page_owner", None)
         self.assertTrue(mutants_kernel.command_line(hook, kernel, PATHS).endswith("page_owner=on"))
+
+    def test_a_boot_that_runs_its_suite(self):
+        kernel = Kernel(pathlib.Path("image"), "x86_64", "release")
+        boots = {"release": [KunitBoot("one", "release", "a=1", only="mm_batch_hooks"),
+                             KunitBoot("two", "release", "b=1", only="mm_batch_contig*", cpus=2)]}
+        with mock.patch.object(mutants_kernel.kunit, "BOOTS", boots), \
+                mock.patch.object(mutants_kernel, "boot", return_value=boot("")) as booted:
+            mutants_kernel.try_case(kernel, self.FOUND[0], PATHS, None)
+            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
+            self.assertIn(" b=1 ", booted.call_args.args[1])
+            with self.assertRaisesRegex(Error, "not run, in every boot"):
+                mutants_kernel.where(self.FOUND[2], kernel)
 
 
 if __name__ == "__main__":

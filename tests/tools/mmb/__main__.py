@@ -7,6 +7,7 @@ import sys
 
 from . import full, kunit, rootfs
 from . import kselftest as selftest_runs
+from .boot import kvm
 from .check import checkpatch_series, patches_check, versions
 from .common import FAIL, PASS, Error, die_with_parent, lock, say
 from .evaluate import evaluate
@@ -115,6 +116,8 @@ def main():
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()
     try:
+        # Known before a build begins.
+        kvm()
         if args.verb in UNLOCKED:
             return UNLOCKED[args.verb](args)
         held = lock()  # noqa: F841 (held until the process ends)

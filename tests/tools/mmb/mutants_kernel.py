@@ -23,12 +23,13 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from . import kunit
 from .boot import boot
 from .common import CACHE, FAIL, PASS, TOP, Error, die_with_parent, minutes, say
 from .kbuild import flavour
-from .ktap import SPLAT
+from .splats import SPLAT
 from .tree import PATHS, patches_of
 
 FOLDER = TOP / "tests/mutants"
@@ -111,9 +112,10 @@ def switched_off(path, paths):
 def where(mutant, kernel):
     """The first of the boots that has what the case needs."""
     name = f"{mutant.suite}.{mutant.case}"
-    found = next((s for s in kunit.BOOTS[kernel.flavour] if name not in s.skips(kernel)), None)
+    found = next((s for s in kunit.BOOTS[kernel.flavour]
+                  if fnmatchcase(mutant.suite, s.only) and name not in s.skips(kernel)), None)
     if not found:
-        raise Error(f"{name} is skipped in every boot of the {kernel.flavour} kernel", "name another case")
+        raise Error(f"{name} is skipped, or not run, in every boot of the {kernel.flavour} kernel", "name another case")
     return found
 
 
@@ -146,7 +148,7 @@ def judge(ended, suite, case):
 
 def try_case(kernel, mutant, paths, log):
     # By icount, a busy host cannot make the guest's timers fail, which would look like a bug that is caught.
-    ended = boot(kernel, command_line(mutant, kernel, paths), cpus=1, icount=True,
+    ended = boot(kernel, command_line(mutant, kernel, paths), cpus=where(mutant, kernel).cpus, icount=True,
                  timeout=kunit.slower(kernel, 180), log=log)
     return judge(ended, mutant.suite, mutant.case)
 
