@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile mutants series \
+.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile mutants mutants-kernel series \
 	patches-check versions same-source lint full stale prove-fresh clean
 
 ARCH ?= x86_64
@@ -16,10 +16,10 @@ mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
 
 help: ## this list
 	@echo "mm_batch: batching for Linux memory reclaim, in Rust"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.2.y tree>  ROW=<rows to run>"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
+	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.3.y tree>  ROW=<rows to run>"
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
-	@echo "           CONFIG=distro|noinline|better_c, for evaluate: another configuration, shown without limits"
+	@echo "           CONFIG=distro|noinline|better_c, for evaluate: another configuration, with limits of its own"
 	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in  RECLAIM_MIB=<size, 32> of reclaim's rows"
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
@@ -28,8 +28,11 @@ test: ## unit, property, differential, compile-fail and doc tests, loom models (
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
 	@tests/tools/test loom "$(T)" "$(REPLAY)"
 
-mutants: ## planted bugs, each caught by its test; T=name plants one (20 min; those in the kernel after make kernel)
+mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (10 min)
 	@tests/mutants/run $(T)
+
+mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (10 min beyond make kernel)
+	@$(mmb) mutants-kernel
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
 	@tests/tools/doctor
@@ -68,7 +71,7 @@ series: ## the complete series for git am, Rust included, in out/series/; SOB='N
 patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1 5, FULL=1 25)
 	@$(mmb) patches-check
 
-versions: ## writes patches/versions.md: to which 7.2.y and 7.3 the series applies (4 min, 1.3 GB the first time)
+versions: ## writes patches/versions.md: to which 7.3.y and newer the series applies (4 min, 1.3 GB the first time)
 	@$(mmb) versions
 
 same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# In the guest (busybox sh): running a row in a mode and printing its result.
+# In the guest (busybox sh): running a row in a mode and printing its result. What a row runs is of
+# workloads/*.sh.
 #
 # A result is one line, RESULT <path> <workload> <mode> <metric> <value>, which the
 # host collects. A run during which the CPU was idle is repeated: with icount the
@@ -12,6 +13,12 @@ params=/sys/module/mm_batch/parameters
 fail() {
 	echo "mm_batch: job failed: ${workload:+$workload, mode $mode: }$*"
 	poweroff -f
+}
+
+# What the kernel complained of fails a job, also where the console is too quiet to show it.
+no_complaint() {
+	complaint=$(dmesg | grep -m1 -E -f /splats)
+	[ -z "$complaint" ] || fail "the kernel complained: $complaint"
 }
 
 set_mode() { # PATH MODE
@@ -32,44 +39,6 @@ memory_cgroups() {
 
 # Idle time of all CPUs in jiffies.
 idle() { awk '/^cpu / { print $5 + $6 }' /proc/stat; }
-
-# bench WORKLOAD LOOPS: sets $value to nanoseconds per page, in thousandths.
-bench() {
-	echo "$1 $2" >/sys/module/mm_batch_bench/parameters/run || fail "$1 does not run"
-	value=$(awk '{ printf "%.3f", $1 / $2 }' /sys/module/mm_batch_bench/parameters/run)
-}
-
-# vmalloc PAGES HUGE LOOPS: sets $value to nanoseconds per loop.
-vmalloc() {
-	# A grace period before, and a sleep after what the module times: 6 or 7 ticks.
-	idle_allowed=8
-	dmesg -c >/dev/null
-	# The module always refuses to stay.
-	insmod /modules/test_vmalloc.ko run_test_mask=1 nr_threads=1 sequential_test_order=1 \
-		nr_pages="$1" use_huge="$2" test_loop_count="$3" 2>/dev/null
-	value=$(dmesg | awk -v loops="$3" '/Summary: fix_size_alloc_test passed: 1 / {
-		for (i = 1; i < NF; i++)
-			if ($i == "avg:") ns = $(i + 1) * 1000
-	} END { if (ns) printf "%.3f", ns / loops }')
-	[ -n "$value" ] || fail "test_vmalloc did not pass"
-}
-
-# What the free lists look like is a matter of chance, and some workloads feel it.
-settle() {
-	echo 0 >/sys/module/mm_batch_bench/parameters/pinned || fail "cannot unpin"
-	echo 1 >/proc/sys/vm/compact_memory || fail "cannot compact"
-	echo 1 >/sys/module/mm_batch_bench/parameters/pinned || fail "cannot pin"
-}
-
-# reclaim KIND FOLIO_KIB MIB [2cpu]: sets $value to nanoseconds per page in try_to_unmap(), and in all.
-reclaim() {
-	# What it does before and after may wait for the disk; it says itself whether the rest was idle.
-	idle_allowed=1000000
-	out=$(/reclaim "$1" "$2" "$3" 80 /scratch/file /sys/fs/cgroup/row $4 2>&1) || fail "$out"
-	set -- $out
-	value="$2 $3"
-	[ "$4" = 0 ] || idle_allowed=-1
-}
 
 # row PATH WORKLOAD MODE METRIC[,METRIC...] COMMAND...: one run, and a result line for each
 # metric. What is left of chance is averaged: a run is the mean of $parts parts. One before

@@ -2,6 +2,7 @@
 """make evaluate, itself tested: what a row's runs print, what is made of it, and what is refused."""
 
 import dataclasses
+import itertools
 import os
 import pathlib
 import shutil
@@ -11,10 +12,13 @@ import unittest
 from unittest import mock
 
 from built import built
-from mmb import evaluate, report, rows
-from mmb.common import TOP, Error
+from mmb import evaluate, path, paths, report, rows, splats, workloads
+from mmb.boot import Ended
+from mmb.common import FAIL, PASS, TOP, Error
 
-ROW = rows.Row("file_unmap", "w", "m", "", 1, limit=0.75, gain=4, more=("n",))
+LIMITS = path.Limits(release=0.75, distro=0.90, noinline=None, better_c=0.60)
+GAINS = path.Limits(release=4, distro=None, noinline=None, better_c=None)
+ROW = path.Row("w", "", "m", "page", workloads.RECLAIM, LIMITS, GAINS, more=("n",), path="file_unmap")
 
 
 def result(mode, metric, value, workload="w"):
@@ -27,34 +31,46 @@ def console(**by_mode):
             for line in (result(mode, "m", f"{value:.3f}"), "words", result(mode, "n", f"{10 * value:.3f}"))]
 
 
-def written(lines, config="release", limits=True, scale="short"):
+def written(lines, config="release", scale="short", gcc=None):
     """results.json and the report."""
     build = mock.Mock(arch="x86_64", named=config)
-    build.base.version = "7.2.0"
+    build.base.version = "7.3.0"
     build.symbol.return_value = "y"
-    build.toolchain.return_value = {"rustc": "1", "clang": "2", "llvm_match": True, "inline_helpers": True}
+    build.toolchain.return_value = {"rustc": "1", "clang": "2", "gcc": gcc, "llvm_match": not gcc, "inline_helpers": not gcc}
     with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")):
         data = report.results(build, "commit", lines, scale, "icount")
-    return data, report.markdown(build, lines, data, "icount", limits)
+    return data, report.markdown(build, lines, data, "icount")
 
 
 class Results(unittest.TestCase):
     def lines(self, text, of=ROW):
-        return report.lines_of([of], report.collect(text))
+        return report.lines_of([of], report.collect(text), "release")
 
-    def problems(self, off=(1000,), **by_mode):
+    def problems(self, off=(1000,), config="release", **by_mode):
         (line,), missing = self.lines(console(off=off, **by_mode))
         self.assertEqual(missing, [])
-        return list(line.problems(icount=True))
+        return list(line.problems(True, config))
 
     def test_limit_and_noise(self):
         self.assertEqual(self.problems(c=[100, 100.1], rust=[75.1]), [])
         self.assertEqual(len(self.problems(c=[100, 100], rust=[75.2])), 1)
         self.assertEqual(len(self.problems(c=[100, 101], rust=[50.0])), 1)
 
+    def test_each_configuration_has_its_limits(self):
+        for config, rust, problems in (("release", 80, 1), ("distro", 80, 0), ("distro", 90.2, 1), ("noinline", 500, 0),
+                                       ("better_c", 70, 1), ("better_c", 60, 0)):
+            self.assertEqual(len(self.problems(c=[100, 100.1], rust=[rust], config=config)), problems, config)
+        self.assertEqual(self.problems(c=[100, 100], rust=[70], config="better_c"),
+                         ["w: Rust/twin 0.700 is above 0.60 + 0.00% noise"])
+
+    def test_wall_time_has_no_limits(self):
+        (line,), _ = self.lines(console(off=[100], c=[100, 110], rust=[200]))
+        self.assertEqual(list(line.problems(False, "release")), [])
+
     def test_gain(self):
         self.assertEqual(self.problems(off=[280], c=[100], rust=[70]), [])
         self.assertEqual(self.problems(off=[279], c=[100], rust=[70]), ["w: off/Rust 3.99 is below 4"])
+        self.assertEqual(self.problems(off=[100], c=[100], rust=[70], config="distro"), [])
 
     def test_several_metrics(self):
         (line,), _ = self.lines(console(c=[100, 101, 100], off=[500], rust=[70]))
@@ -88,12 +104,12 @@ class Written(unittest.TestCase):
     def test_a_table_for_each_path(self):
         first, *sections = written(self.lines())[1].split("\n## ")
         self.assertIn("one CPU (two: ext4-64k-2cpu), NUMA on", first)
-        self.assertEqual([s.split()[0] for s in sections], ["contig_free", "file_unmap"])
-        for text, path in zip(sections, ("contig_free", "file_unmap")):
+        self.assertEqual([s.split()[0] for s in sections], paths.ORDER)
+        for text, path in zip(sections, paths.ORDER):
             named = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
             here = [row for row in rows.ROWS if row.path == path]
             self.assertEqual(named, ["row", *(r.workload for r in here)] + (
-                ["row, in millions", *(r.workload for r in here)] if path == "file_unmap" else []))
+                ["row, in millions", *(r.workload for r in here for _ in r.more)] if any(r.more for r in here) else []))
         self.assertIn("| ext4-64k | insn_total | 500.000 | 101.000 | 70.000 | 0.693 | 7.14 |", sections[1])
         self.assertIn("32 MiB of clean pages", sections[1])
 
@@ -101,60 +117,88 @@ class Written(unittest.TestCase):
         self.assertIn("`make evaluate`", written(self.lines())[1])
         self.assertIn("`make evaluate SCALE=full`", written(self.lines(), scale="full")[1])
 
+    def test_the_compilers(self):
+        self.assertIn("rustc 1, clang 2\n(one LLVM, helpers inlined)", written(self.lines())[1])
+        self.assertIn("rustc 1, gcc 3\n(no LLVM for C, helpers not inlined)", written(self.lines(), gcc="3")[1])
+
     def test_some_rows(self):
         text = written(self.lines([rows.ROWS[0]]))[1]
         self.assertIn("one CPU, NUMA on", text)
         self.assertNotIn("file_unmap", text)
         self.assertNotIn("in millions", text)
 
-    def test_no_limits_in_another_configuration(self):
-        data, text = written(self.lines(), "distro", limits=False)
+    def test_another_configuration(self):
+        some = self.lines([dataclasses.replace(rows.ROWS[0], limits=limits) for limits in (LIMITS, path.NONE)])
+        data, text = written(some, "distro")
         self.assertEqual(data["configuration"], "distro")
-        self.assertIn("with tests/kernel/config/distro.config: shown, without limits", text)
+        self.assertIn("with tests/kernel/config/distro.config.\nThe release kernel with what Debian's", text)
         self.assertIn("`make evaluate CONFIG=distro`", text)
-        self.assertIn("shown, without limits.\nThe release kernel with what Debian's", text)
-        self.assertIn("are in the release kernel as well.)\nHooks", text)
+        self.assertIn("| 0.693 | 0.90 | - | 7.14 |", text)
         self.assertIn("| 0.693 | - | - | 7.14 |", text)
-        self.assertNotIn("| 1.02 |", text)
-        bad = report.Line(ROW, {"c": [100, 100], "rust": [99], "off": [100]})
-        self.assertEqual((len(list(bad.problems(True))), list(bad.problems(True, limits=False))), (2, []))
+        self.assertIn("A row without a limit is shown only.", text)
         # That a figure is no figure is another matter.
         noisy = report.Line(ROW, {"c": [100, 110], "rust": [70], "off": [500]})
-        self.assertEqual(len(list(noisy.problems(True, limits=False))), 1)
+        self.assertEqual(len(list(noisy.problems(True, "noinline"))), 1)
+
+    def test_the_twin_is_named(self):
+        """C is the kernel's own, but for a path that patches/better_c/ has something for, and only there."""
+        for config, twin in (("release", False), ("distro", False), ("better_c", True)):
+            text = written(self.lines(), config)[1]
+            contig, unmap = text.split("\n## ")[1:3]
+            self.assertIn("`C` the kernel's batch as 7.3 has it", contig)
+            self.assertIn("| off | C | Rust | Rust/C |", contig)
+            self.assertEqual("`C` the kernel's batch as 7.3 has it" in unmap, not twin)
+            self.assertEqual("`twin` the kernel's batch with what it can have" in unmap, twin)
+            self.assertEqual(unmap.count("| off | twin | Rust | Rust/twin |"), 2 * twin)
+            self.assertEqual(unmap.count("| off | C | Rust | Rust/C |"), 2 * (not twin))
+
+    def test_a_path_without_mode_c(self):
+        bare = dataclasses.replace(paths.PATHS["file_unmap"], c=None, rows=(ROW,))
+        values = {"off": [500e6, 501e6], "rust": [70e6]}
+        with mock.patch.dict(paths.PATHS, {"file_unmap": bare}):
+            self.assertEqual(rows.runs_of(ROW, "release", 2), ["off", "rust"] * 2 + ["off"])
+            self.assertEqual(rows.runs_of(ROW, "better_c", 1), ["c", "off", "rust", "c"])
+            found = {("file_unmap", "w", metric): values for metric in ("m", "n")}
+            (line,), missing = report.lines_of([ROW], found, "release")
+            self.assertEqual(missing, [])
+            self.assertEqual(report.lines_of([ROW], found, "better_c")[1], ["w has no m", "w has no n"])
+            self.assertEqual(list(line.problems(True)), [])
+            text = report.console([line], "release")
+            self.assertIn("500500000.0  -  70000000.0       -", text)
+        self.assertRegex(text, r"w +n +500.500 +- +70.000 +-")
 
 
 class RowsOfTheTable(unittest.TestCase):
-    def test_each_has_a_boot_and_a_unit(self):
-        for row in rows.ROWS:
-            self.assertIn(row.boot, rows.BOOTS)
-            self.assertIn(row.metric, report.UNITS)
-
     def test_a_job_has_one_kind_of_boot_and_every_mode(self):
         for row in rows.ROWS:
-            runs = [line for line in rows.job([row], "short", 3, 1).splitlines() if line.startswith("row ")]
-            self.assertEqual([line.split()[3] for line in runs], rows.modes(3))
+            job = rows.job([row], "release", "short", 3, 1)
+            runs = [line for line in job.splitlines() if line.startswith("row ")]
+            modes = [line.split()[3] for line in runs]
+            self.assertEqual(modes, rows.runs_of(row, "release", 3))
+            self.assertEqual((modes[0], set(modes)), (modes[-1], set(rows.modes_of(row, "release"))))
             self.assertEqual({line.split()[4] for line in runs}, {",".join((row.metric, *row.more))})
 
     def test_longer_is_longer(self):
         for row in rows.ROWS:
-            self.assertNotEqual(rows.job([row], "short", 3, 1), rows.job([row], "short", 3, 4))
-            self.assertNotEqual(rows.job([row], "short", 3, 1), rows.job([row], "full", 3, 1))
-
+            short = rows.job([row], "release", "short", 3, 1)
+            self.assertNotEqual(short, rows.job([row], "release", "short", 3, 4))
+            self.assertNotEqual(short, rows.job([row], "release", "full", 3, 1))
 
     def test_what_is_mapped_fits(self):
         for given, memory, disk in (("", 2048, 2048), ("32", 2048, 2048), ("10240", 13824, 12800)):
             with mock.patch.dict(os.environ, {"RECLAIM_MIB": given}), \
                     mock.patch.object(rows, "scratch_image", lambda mib: mib):
-                guest = rows.BOOTS["reclaim"].guest()
+                guest = rows.guest(workloads.RECLAIM)
             self.assertEqual((guest["memory"], guest["drives"]), (memory, [disk]))
             self.assertIn(" init_on_alloc=0", guest["arguments"])
 
     def test_the_size_reaches_the_workload(self):
         for given, mib in (("", "32"), ("10240", "10240")):
             with mock.patch.dict(os.environ, {"RECLAIM_MIB": given}):
-                text = rows.job([r for r in rows.ROWS if r.boot == "reclaim"], "full", 1, 4)
+                text = rows.job([r for r in rows.ROWS if r.boot == workloads.RECLAIM], "release", "full", 1, 4)
             self.assertEqual({line.split()[8] for line in text.splitlines() if line.startswith("row ")}, {mib})
-            self.assertIn(f"\nswap_on {max(512, int(mib))}\n", text)
+            self.assertTrue(text.startswith(f"mib={mib}\n"))
+            self.assertIn("\nswap_on $((mib > 512 ? mib : 512))\n", text)
 
 
 class InTheGuest(unittest.TestCase):
@@ -201,6 +245,90 @@ row p w c {metrics} workload
         self.assertEqual(self.row("fail 'no luck'", "m"), (["mm_batch: job failed: w, mode c: no luck"], 9))
 
 
+    def whole(self, log, command="true"):
+        """The end of a job, as init has it, after the kernel printed `log`."""
+        with tempfile.TemporaryDirectory() as folder:
+            for tool in ("grep", "sh", "true"):
+                os.symlink(shutil.which(tool), f"{folder}/{tool}")
+            (pathlib.Path(folder) / "splats").write_text(splats.for_grep())
+            (pathlib.Path(folder) / "log").write_text(log)
+            lib = (TOP / "tests/kernel/lib.sh").read_text().replace("/splats", f"{folder}/splats")
+            script = f"""{lib}
+dmesg() {{ while read -r line; do echo "$line"; done <{folder}/log; }}
+poweroff() {{ exit 9; }}
+{command}
+workload=
+no_complaint
+"""
+            done = subprocess.run([f"{folder}/sh", "-c", script], env={"PATH": folder}, capture_output=True, text=True)
+        return done.stdout.splitlines(), done.returncode
+
+    def test_what_the_kernel_complained_of(self):
+        self.assertEqual(self.whole("[ 0.1] Linux version 7.3\n[ 0.2] all is well\n"), ([], 0))
+        for line in ("[ 0.2] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane", "[ 1.0] BUG: x",
+                     "[ 1.0] pagealloc: memory corruption"):
+            self.assertEqual(self.whole(f"[ 0.1] up\n{line}\n[ 9.0] on\n", "workload=w"),
+                             ([f"mm_batch: job failed: the kernel complained: {line}"], 9))
+
+
+class OneBoot(unittest.TestCase):
+    """A figure of one boot is never set against one of another."""
+
+    def run_of(self, selected, figures):
+        """The lines of rows.ROWS, each boot printing other figures."""
+        def boot(_build, initrd, on_line, **_):
+            job = initrd
+            scale = next(figures)
+            lines = []
+            for line in job.splitlines():
+                if line.startswith("row "):
+                    _, path_, workload, mode, metrics, *_ = line.split()
+                    lines += [f"RESULT {path_} {workload} {mode} {metric} {scale * {'c': 100, 'off': 300, 'rust': 50}[mode]}"
+                              for metric in metrics.split(",")]
+            for line in lines:
+                on_line(line)
+            return Ended(PASS, "finished", lines)
+
+        build = mock.Mock(arch="x86_64", named="release")
+        with mock.patch.object(evaluate, "boot", boot), \
+                mock.patch.object(evaluate.guest, "initrd", lambda _folder, job, *_, **__: job), \
+                mock.patch.object(rows, "scratch_image", lambda mib: "disk"):
+            return evaluate.Boots(build, [], [], pathlib.Path("/nowhere"), mock.Mock()).run(selected, "short", 3, 1)
+
+    def test_each_boots_ratios_are_its_own(self):
+        selected = [row for row in rows.ROWS if "c" in rows.modes_of(row, "release")]
+        lines = self.run_of(selected, itertools.count(1))
+        self.assertEqual([line.row for line in lines], selected)
+        self.assertEqual({(line.ratio("rust", "c"), line.ratio("off", "rust"), line.noise) for line in lines}, {(0.5, 6, 0)})
+        self.assertEqual(len({line.median["c"] for line in lines}), len({row.boot for row in selected}))
+
+
+class Verdict(unittest.TestCase):
+    """make evaluate, but for its boots: its exit code, and where it writes."""
+
+    def evaluated(self, config="", rust=70e6, limits=LIMITS):
+        row = dataclasses.replace(ROW, limits=limits)
+        values = {"c": [100e6, 100e6], "off": [500e6], "rust": [rust]}
+        build = mock.MagicMock(arch="x86_64", named=config or "release")
+        build.base.work = pathlib.Path("/nowhere")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(
+                os.environ, {"CONFIG": config, "ROW": "", "DEBUG": "", "ACCEL": "", "EXTRA_CONFIG": "", "KDIR": ""}), \
+                mock.patch.object(rows, "ROWS", [row]), mock.patch.object(evaluate, "TOP", pathlib.Path(folder)), \
+                mock.patch.object(evaluate, "staged_build", return_value=(build, mock.Mock())), \
+                mock.patch.object(evaluate, "guest_files", return_value=([], [])), \
+                mock.patch.object(evaluate.Boots, "run", return_value=[report.Line(row, values)]), \
+                mock.patch.object(evaluate.report, "results", return_value={}), \
+                mock.patch.object(evaluate.report, "markdown", return_value=""), mock.patch("builtins.print"):
+            code = evaluate.evaluate("x86_64", "full")
+            return code, [str(p.relative_to(folder)) for p in pathlib.Path(folder).rglob("*.json")]
+
+    def test_beyond_a_limit(self):
+        for config, rust, code in (("", 70e6, PASS), ("", 76e6, FAIL), ("distro", 76e6, PASS), ("distro", 91e6, FAIL),
+                                   ("better_c", 59e6, PASS), ("better_c", 61e6, FAIL), ("noinline", 900e6, PASS)):
+            name = f"report/x86_64{config and '-' + config}/results.json"
+            self.assertEqual(self.evaluated(config, rust), (code, [name]), config)
+
+
 class Boots(unittest.TestCase):
     """Needs the built kernel, with the meter: rows that must be refused."""
 
@@ -218,16 +346,16 @@ class Boots(unittest.TestCase):
 
     def test_folios_of_another_size(self):
         # A tmpfs has folios of one page.
-        other = rows.RECLAIM.replace("-t ext4 /dev/vda", "-t tmpfs none")
-        self.assertNotEqual(other, rows.RECLAIM)
-        kind = dataclasses.replace(rows.BOOTS["reclaim"], begin=other)
-        with mock.patch.dict(rows.BOOTS, {"reclaim": kind}):
+        script = (path.WORKLOADS / "reclaim.sh").read_text()
+        other = script.replace("-t ext4 /dev/vda", "-t tmpfs none")
+        self.assertNotEqual(other, script)
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(path, "WORKLOADS", pathlib.Path(folder)):
+            (path.WORKLOADS / "reclaim.sh").write_text(other)
             self.refused("ext4-64k, mode c: reclaim: 0 of 2048 pages are in folios of 64 KiB, less than 95 %")
 
     def test_no_scratch_disk(self):
-        kind = dataclasses.replace(rows.BOOTS["reclaim"], scratch=False)
-        with mock.patch.dict(rows.BOOTS, {"reclaim": kind}):
-            self.refused("job failed: no scratch disk")
+        kind = dataclasses.replace(workloads.RECLAIM, disk=False)
+        self.refused("job failed: no scratch disk", dataclasses.replace(self.row, boot=kind))
 
     def test_a_metric_is_missing(self):
         self.refused("^ext4-64k has no insn_none: ", dataclasses.replace(self.row, more=("insn_total", "insn_none")))

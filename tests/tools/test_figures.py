@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from mmb import meter, profile, rows, tree
+from mmb import meter, paths, profile, rows, tree, workloads
 from mmb.common import Error
 
 SELFTEST = ["SELFTEST known_whole 1000000", "SELFTEST known_metered_raw 1070000",
@@ -89,7 +89,7 @@ SYMBOLS = ["ffffffff81000000 T _text", "ffffffff81000000 T _stext", "ffffffff810
 
 
 class FakeImage(profile.Image):
-    start, end, where = 0xffffffff81000000, 0xffffffff81001000, {profile.METER: 0xffffffff81000200}
+    start, end, where = 0xffffffff81000000, 0xffffffff81001000, {workloads.RECLAIM.reader: 0xffffffff81000200}
 
     def __init__(self, symbols):
         profile.Symbols.__init__(self, symbols)
@@ -126,7 +126,7 @@ class Profile(unittest.TestCase):
         self.assertEqual(profile.per_unit(few, many), {"two": 50, "three": 0, "one": 0.1})
 
     def test_who_times_a_row(self):
-        bench, reclaim = (next(r for r in rows.ROWS if r.boot == boot) for boot in ("bench", "reclaim"))
+        bench, reclaim = (next(r for r in rows.ROWS if r.boot == boot) for boot in (workloads.BENCH, workloads.RECLAIM))
         self.assertEqual(self.image().readers(reclaim), [(0xffffffff81000200, 0xffffffff81000300)])
         below, above = self.image().readers(bench)
         self.assertEqual((below[1], above[0]), (0xffffffff81000000, 0xffffffff81001000))
@@ -140,7 +140,9 @@ class Profile(unittest.TestCase):
         for row in rows.ROWS:
             few, many = (profile.job(row, "c", longer) for longer in (1, profile.MORE))
             self.assertNotEqual(few, many, row.workload)
-            if row.boot != "bench":
+            # Each command says of how many units it was, and says so in the shell that the guest has.
+            self.assertIn(f"\n{row.command.split()[0]}_units() {{", few)
+            if not row.boot.loops:
                 self.assertEqual(many.count("UNITS"), profile.MORE * few.count("UNITS"))
 
     def test_table(self):
@@ -159,7 +161,7 @@ class Profile(unittest.TestCase):
 
     def chosen(self, **environment):
         before = dict(os.environ)
-        for name in ("ROW", "MODE", "ACCEL"):
+        for name in ("ROW", "MODE", "ACCEL", "DEBUG", "CONFIG"):
             os.environ.pop(name, None)
         os.environ.update(environment)
         try:
@@ -172,7 +174,8 @@ class Profile(unittest.TestCase):
         self.assertEqual(self.chosen(ROW="order9")[0].workload, "order9")
         # The very name of a row, though it begins that of another.
         self.assertEqual(self.chosen(ROW="vmalloc-p1-h0", MODE="off")[1], ["off"])
-        for wrong in ({}, {"ROW": "order"}, {"ROW": "order9", "MODE": "fast"}, {"ROW": "order9", "ACCEL": "kvm"}):
+        for wrong in ({}, {"ROW": "order"}, {"ROW": "order9", "MODE": "fast"}, {"ROW": "order9", "ACCEL": "kvm"},
+                      {"ROW": "order9", "DEBUG": "1"}):
             with self.assertRaises(Error):
                 self.chosen(**wrong)
 
@@ -198,9 +201,12 @@ class Series(unittest.TestCase):
         self.assertNotIn("better_c", self.folders(CONFIG="distro"))
         self.assertEqual(self.folders(METER="1", CONFIG="better_c"), [*self.folders(), "better_c", "meter"])
 
+    def test_fixes_are_first(self):
+        self.assertEqual(tree.SERIES, ["fixes", *paths.ORDER])
+
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
-        self.assertEqual(there - set(tree.PATHS) - {"better_c", "meter"}, set())
+        self.assertEqual(there - set(tree.SERIES) - {"better_c", "meter"}, set())
 
 
 if __name__ == "__main__":

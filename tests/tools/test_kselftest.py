@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """make kselftest and the guest, themselves tested: each way a test can go wrong is seen as such."""
 
+import dataclasses
 import os
 import pathlib
 import pty
+import re
 import select
 import sys
 import tempfile
@@ -12,7 +14,7 @@ import unittest
 from unittest import mock
 
 from built import built
-from mmb import expected, kbuild, kselftest, ktap, rootfs, tree, upstream
+from mmb import expected, kbuild, kselftest, ktap, paths, rootfs, tree, upstream
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
@@ -90,8 +92,10 @@ class List(unittest.TestCase):
     def test_the_committed_list(self):
         tests, out = expected.parse(expected.LIST.read_text())
         self.assertFalse(set(tests) & set(out))
-        self.assertLessEqual({p for t in tests.values() for p in t.paths},
-                             {"contig_free", "file_unmap", "anon_unmap", "dirty_flush"})
+        # Tests for the two paths to come are run already.
+        self.assertLessEqual({p for t in tests.values() for p in t.paths}, {*paths.ORDER, "anon_unmap", "dirty_flush"})
+        for path in paths.ORDER:
+            self.assertIn(path, tests[f"{path}_modes"].paths)
         self.assertTrue(any(t.quick for t in tests.values()))
 
     def test_bad_lines(self):
@@ -111,6 +115,23 @@ class List(unittest.TestCase):
             kselftest.chosen(tests)
         with mock.patch.dict(os.environ, {"MODE": "fast"}), self.assertRaisesRegex(Error, "is no mode"):
             kselftest.chosen(tests)
+
+
+class Modes(unittest.TestCase):
+    """What a boot's command line sets."""
+
+    def test_every_path(self):
+        self.assertEqual(kselftest.arguments("rust", "release"),
+                         " ".join(f"mm_batch.{name}=rust" for name in paths.ORDER))
+
+    def test_a_path_without_mode_c(self):
+        whole = paths.PATHS["contig_free"]
+        for twin, better in ((None, ""), ("a twin", " mm_batch.bare=c")):
+            bare = dataclasses.replace(whole, name="bare", c=None, twin=twin)
+            with mock.patch.dict(paths.PATHS, {"whole": whole, "bare": bare}, clear=True):
+                self.assertEqual(kselftest.arguments("c", "release"), "mm_batch.whole=c")
+                self.assertEqual(kselftest.arguments("c", "better_c"), "mm_batch.whole=c" + better)
+                self.assertEqual(kselftest.arguments("off", "release"), "mm_batch.whole=off mm_batch.bare=off")
 
 
 class Output(unittest.TestCase):
@@ -235,6 +256,12 @@ class Upstream(unittest.TestCase):
                            "make[1]: *** [../lib.mk:228: /x/selftests/kselftest/mm/droppable] Error 1\n"
                            "make: *** [Makefile:190: install] Error 2\n")
             self.assertEqual(upstream.failed(log), ["mm/droppable"])
+
+    def test_what_the_probe_leaves(self):
+        """Its answers are of another system: all of them are removed before a build."""
+        makefile = (tree.Base().tree / "tools/testing/selftests/mm/Makefile").read_text()
+        written = re.findall(r"^EXTRA_CLEAN \+= (.*local_config.*)$", makefile, re.M)
+        self.assertEqual(sorted(" ".join(written).split()), sorted(upstream.LEFT))
 
     def test_a_program_that_is_not_built(self):
         build = built()

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import platform
 import re
 import subprocess
 import tempfile
@@ -10,9 +11,9 @@ import unittest
 from unittest import mock
 
 from built import built
-from mmb import full, kunit, ktap, tree
+from mmb import full, guest, kunit, ktap, path, paths, rootfs, splats, tree
 from mmb.boot import Ended
-from mmb.common import FAIL, PASS, Error
+from mmb.common import FAIL, PASS, TOP, Error
 
 KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
 
@@ -43,7 +44,7 @@ class Ktap(unittest.TestCase):
         self.assertEqual(self.verdict("KTAP version 1\n1..0\n")[0], FAIL)
 
     def test_no_ktap(self):
-        self.assertEqual(self.verdict("Linux version 7.2\n")[0], FAIL)
+        self.assertEqual(self.verdict("Linux version 7.3\n")[0], FAIL)
 
     def test_a_named_skip_passes(self):
         text = KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n"
@@ -82,10 +83,121 @@ class Splats(unittest.TestCase):
         for line in ("[    1.0] BUG: KASAN: use-after-free in x", "[    1.0] WARNING: mm/x.c:3 at y",
                      "[    1.0] WARNING: possible circular locking dependency detected",
                      "[    1.0] INFO: task sh:1 blocked for more than 120 seconds.",
-                     "[    1.0] BUG: Bad page state in process sh  pfn:1"):
+                     "[    1.0] BUG: Bad page state in process sh  pfn:1",
+                     "[    1.0] pagealloc: single bit error", "[    1.0] pagealloc: memory corruption",
+                     "[    0.5] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane.isra.0+0x5e/0x70, CPU#1: swapper/1/0",
+                     "[    1.0] Oops: general protection fault, probably for non-canonical address",
+                     "[    1.0] ------------[ cut here ]------------ kernel BUG at mm/x.c:1!",
+                     "[    1.0] watchdog: BUG: soft lockup - CPU#0 stuck", "[    1.0] inconsistent lock state"):
             code, text = self.verdict(line)
-            self.assertEqual(code, FAIL)
+            self.assertEqual(code, FAIL, line)
             self.assertIn("complained", text)
+        for line in ("[    0.0] Command line: panic=-1 oops=panic debug_pagealloc=on", "[    0.1] kasan: initialized",
+                     "[    0.2] DEBUG: on", "KTAP version 1", "# mm_batch: warning"):
+            self.assertEqual(self.verdict(line)[0], PASS, line)
+
+    def test_grep_reads_the_list_alike(self):
+        """Both guests' greps: what they find of lines, each of which is told from its neighbours."""
+        lines = [pattern.replace("(^|[^A-Z])", "x ") for pattern in splats.PATTERNS if "|" not in pattern[10:]]
+        lines += ["fine", "DEBUG: fine", "SPDX-License-Identifier: GPL-2.0", "possible recursive locking", "INFO: rcu_x"]
+        expected_ = [line for line in lines if splats.SPLAT.search(line)]
+        self.assertEqual(len(lines) - len(expected_), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            listed = pathlib.Path(folder) / "splats"
+            listed.write_text(splats.for_grep())
+            for grep in (["grep"], [guest.busybox(platform.machine()), "grep"]):
+                found = subprocess.run([*grep, "-E", "-f", listed], input="\n".join(lines), capture_output=True, text=True)
+                self.assertEqual(found.stdout.splitlines(), expected_)
+
+    def test_no_other_list(self):
+        """The guests have it by its name, and none of their own."""
+        run_tests, init = ((TOP / "tests/kernel/guest" / name).read_text() for name in ("run-tests", "init"))
+        self.assertIn("grep -m1 -E -f /job/splats", init)
+        self.assertNotRegex(run_tests + init, "WARNING|BUG")
+
+
+    def test_the_guests_have_it(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(rootfs, "ext4"):
+            top = pathlib.Path(folder)
+            guest.initrd(top, "true")
+            rootfs.job_image(top, "true")
+            self.assertEqual((top / "root/splats").read_text(), splats.for_grep())
+            self.assertEqual((top / "job/splats").read_text(), splats.for_grep())
+            # The last of what init does before it says that the job is done.
+            self.assertIn(f"\n. /job\nworkload=\nno_complaint\necho \"{guest.DONE}\"\n", (top / "root/init").read_text())
+
+
+class InTheDebianGuest(unittest.TestCase):
+    """What its init and run-tests do with what the kernel said while it booted."""
+
+    def ended(self, log, job):
+        with tempfile.TemporaryDirectory() as folder:
+            top = pathlib.Path(folder)
+            (top / "splats").write_text(splats.for_grep())
+            (top / "log").write_text(log)
+            (top / "tests").write_text("")
+            init = (TOP / "tests/kernel/guest/init").read_text()
+            start = init.index("# What the kernel complained of")
+            script = f"""off() {{ echo "mm_batch: $*"; exit 0; }}
+dmesg() {{ cat {folder}/log; }}
+{init[start:]}"""
+            (top / "run-tests").write_text((TOP / "tests/kernel/guest/run-tests").read_text().replace(
+                "cp -r /job/selftests /scratch/", ":"))
+            (top / "job").write_text(job)
+            script = script.replace("/job/", f"{folder}/").replace("trap - EXIT\n", "")
+            for name in ("run-tests", "job"):
+                (top / name).write_text((top / name).read_text().replace("/job/", f"{folder}/"))
+            return subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout.splitlines()
+
+    def test_a_complaint(self):
+        line = "[ 0.5] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane"
+        log, said = f"[ 0.1] up\n{line}\n", f"mm_batch: the kernel complained: {line}"
+        # A prompt is told; the selftests are not begun.
+        self.assertEqual(self.ended(log, "echo prompt"), [said, "prompt", "mm_batch: job done"])
+        self.assertEqual(self.ended(log, ". /job/run-tests"),
+                         [said, f"mm_batch: job failed: the kernel complained: {line}"])
+
+    def test_none(self):
+        self.assertEqual(self.ended("[ 0.1] up\n", ". /job/run-tests"), ["mm_batch: job done"])
+
+
+class Boots(unittest.TestCase):
+    """Which boots there are, and which cases each must skip: by the paths' declarations."""
+
+    def skips(self, flavour, name):
+        suites = next(s for s in kunit.BOOTS[flavour] if s.name == name)
+        skipped = suites.skips(mock.Mock(flavour=flavour)) & set(paths.PATHS["contig_free"].conditions)
+        return {case.split(".")[1].removeprefix("test_") for case in skipped}
+
+    def test_skips(self):
+        hooks = {"page_owner", "page_table_check", "page_poison", "init_on_free", "kasan", "alloc_tag", "fault_prepare"}
+        self.assertEqual(self.skips("release", "kunit"), hooks)
+        self.assertEqual(self.skips("release", "kunit-page-owner"), hooks - {"page_owner"})
+        self.assertEqual(self.skips("debug", "kunit"), {"init_on_free"})
+        self.assertEqual(self.skips("debug", "kunit-init-on-free"), {"page_owner", "page_poison"})
+
+    def test_a_boot_with_suites_of_its_own(self):
+        """Only these must be there, and only theirs be skipped."""
+        with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit, "judged") as judged:
+            booted.return_value = Ended(PASS, "", ["    # Subtest: mm_batch_hooks"])
+            judged.return_value = PASS, "passed"
+            build = mock.MagicMock(flavour="release")
+            two = path.KunitBoot("kunit-2cpu", "release", cpus=2, only="mm_batch_hooks")
+            self.assertEqual(kunit.at_boot(build, two), (PASS, "passed"))
+            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
+            self.assertIn("kunit.filter_glob=mm_batch_hooks ", booted.call_args.args[1])
+            self.assertNotIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+            code, line = kunit.at_boot(build, kunit.BOOTS["release"][0])
+            self.assertEqual(code, FAIL)
+            self.assertIn("suites missing: mm_batch_pages", line)
+            self.assertIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+
+    def test_every_path_is_switched_off_for_the_selftests(self):
+        with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit.guest, "initrd"), \
+                mock.patch.object(kunit, "judged"), mock.patch.object(kunit.guest, "failure", return_value=None):
+            kunit.selftests(mock.MagicMock(), [])
+        for name in paths.ORDER:
+            self.assertIn(f" mm_batch.{name}=off", booted.call_args.args[1])
 
 
 class AfterInit(unittest.TestCase):
@@ -142,13 +254,13 @@ class Full(unittest.TestCase):
 
     def test_a_step_depends_on_what_its_modules_import(self):
         evaluate = next(s for s in full.STEPS if s.name == "evaluate")
-        for name in ("rows", "rootfs", "upstream", "common"):
+        for name in ("rows", "rootfs", "upstream", "common", "paths/file_unmap"):
             self.assertIn(f"tests/tools/mmb/{name}.py", full.files(evaluate))
         self.assertNotIn("tests/tools/mmb/kselftest.py", full.files(evaluate))
 
     def test_a_verb_depends_on_its_module(self):
         """What __main__ has of a verb is of a module that the verb's steps depend on."""
-        verbs = {"same-source": "same", "patches-check": "check"}
+        verbs = {"same-source": "same", "patches-check": "check", "mutants-kernel": "mutants_kernel"}
         for step in full.STEPS:
             name = step.command.split()[1]
             module = f"tests/tools/mmb/{verbs.get(name, name)}.py"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The runner, itself tested: every end of a boot, every bad input told apart."""
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -12,7 +13,7 @@ from unittest import mock
 
 from built import built
 from mmb import guest, hooks, kbuild, tree
-from mmb.boot import boot
+from mmb.boot import boot, qemu_command
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, need_space
 
 
@@ -71,17 +72,18 @@ class BadInput(unittest.TestCase):
 
     def test_unsupported_version(self):
         with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-            self.fake_tree(folder, (6, 12, 1))
-            self.assertIn("6.12.1, which the series does not support", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
+            self.fake_tree(folder, (7, 2, 13))
+            self.assertIn("7.2.13, which the series does not support: give a 7.3.y source",
+                          self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
 
     def test_kdir_not_configured(self):
         with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-            self.fake_tree(folder, (7, 2, 9))
+            self.fake_tree(folder, (7, 3, 9))
             self.assertIn("is not configured", self.mmb("stage", KDIR=folder, MM_BATCH_CACHE=cache))
 
     def test_series_does_not_apply(self):
         with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-            self.fake_tree(folder, (7, 2, 9))
+            self.fake_tree(folder, (7, 3, 9))
             self.assertIn("does not apply", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
 
     def test_no_such_row_and_no_size(self):
@@ -90,6 +92,17 @@ class BadInput(unittest.TestCase):
             for size in "10G", "4":
                 self.assertIn(f"RECLAIM_MIB={size} is no size",
                               self.mmb("evaluate", RECLAIM_MIB=size, MM_BATCH_CACHE=cache))
+
+    def test_no_such_accelerator(self):
+        with tempfile.TemporaryDirectory() as cache:
+            for verb in "evaluate", "kunit", "shell", "stale":
+                self.assertIn("ACCEL=hvf is no accelerator: give ACCEL=kvm",
+                              self.mmb(verb, ACCEL="hvf", MM_BATCH_CACHE=cache))
+
+    def test_no_figures_of_the_debug_kernel(self):
+        with tempfile.TemporaryDirectory() as cache:
+            self.assertIn("DEBUG=1 has no figures: ", self.mmb("evaluate", DEBUG="1", MM_BATCH_CACHE=cache))
+            self.assertIn("DEBUG=1 has no figures: ", self.mmb("profile", DEBUG="1", ROW="order9", MM_BATCH_CACHE=cache))
 
     def test_no_such_configuration(self):
         with tempfile.TemporaryDirectory() as cache:
@@ -124,6 +137,22 @@ class BadInput(unittest.TestCase):
             os.environ["PATH"] = path
 
 
+class Machine(unittest.TestCase):
+    """What QEMU is told."""
+
+    def command(self, **more):
+        build = mock.Mock(arch="x86_64", image="bzImage", flavour="release")
+        with mock.patch.object(shutil, "which", return_value="qemu"), mock.patch.dict(os.environ, {"ACCEL": ""}):
+            return " ".join(qemu_command(build, "", None, memory=2048, icount=True, **more))
+
+    def test_a_socket_is_on_one_node(self):
+        self.assertIn(" -smp 2 ", self.command(cpus=2) + " ")
+        command = self.command(cpus=4, nodes=2)
+        self.assertIn("-smp 4,sockets=2 ", command)
+        self.assertIn("nodeid=0,memdev=node0,cpus=0-1 ", command)
+        self.assertIn("nodeid=1,memdev=node1,cpus=2-3", command)
+
+
 class Configuration(unittest.TestCase):
     """What is asked for is what is built, beside the others."""
 
@@ -148,6 +177,28 @@ class Configuration(unittest.TestCase):
             with self.given():
                 self.assertNotIn(f"\n{symbol}\n", build.fragments())
 
+    def test_a_distributions_compiler(self):
+        """gcc, for each make of that configuration, and for no other."""
+        for name in ("", *kbuild.NAMED):
+            with self.given(CONFIG=name):
+                build = kbuild.Build(mock.Mock(work=pathlib.Path("/nowhere")), None, "x86_64")
+                self.assertEqual("CC=cc" in build.command("modules"), name == "distro")
+                self.assertIn("LLVM=1", build.command())
+                self.assertEqual(build.command("modules")[-1], "modules")
+
+    def test_cc_that_is_no_gcc(self):
+        config = "CONFIG_CC_IS_CLANG=y\n"
+        with tempfile.TemporaryDirectory() as folder, self.given(CONFIG="distro"):
+            build = kbuild.Build(mock.Mock(work=pathlib.Path(folder), config=None), pathlib.Path(folder), "x86_64")
+            for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug", "lib/Kconfig.debug"):
+                (pathlib.Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                (pathlib.Path(folder) / name).write_text("")
+            build.kconfig = lambda text: (build.out / ".config").write_text(config) and []
+            with self.assertRaisesRegex(Error, "cc is no gcc"):
+                build.configure()
+            config = "CONFIG_CC_IS_GCC=y\n"
+            build.configure()
+
     def test_the_last_mention_counts(self):
         self.assertEqual(kbuild.without("CONFIG_A=y\n# CONFIG_A is not set\n# CONFIG_B is not set\nCONFIG_B=y\n"),
                          ["CONFIG_A"])
@@ -163,16 +214,52 @@ class Configuration(unittest.TestCase):
                     build.configure()
 
 
+class Exports(unittest.TestCase):
+    """Nothing by which a module could reach page tables leaves the kernel."""
+
+    LINES = ["0x1b2c3d4e\tfolio_wait_bit\tvmlinux\tEXPORT_SYMBOL\t",
+             "0x00000000\trust_helper_spin_lock\tvmlinux\tEXPORT_SYMBOL_GPL\t",
+             "0x00000000\tuses_rust_helper_mm_batch_set_ptes\tvmlinux\tEXPORT_SYMBOL_GPL\t"]
+    PLANTED = "0x00000000\trust_helper_mm_batch_set_ptes\tvmlinux\tEXPORT_SYMBOL_GPL\t"
+
+    def built(self, lines):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kbuild, "run"), \
+                mock.patch.object(kbuild.Build, "configure"), mock.patch.object(kbuild, "need_space"), \
+                mock.patch.dict(os.environ, {"CONFIG": "", "EXTRA_CONFIG": ""}):
+            build = kbuild.Build(mock.Mock(work=pathlib.Path(folder)), pathlib.Path(folder), "x86_64")
+            build.out.mkdir()
+            if lines is not None:
+                (build.out / "Module.symvers").write_text("".join(f"{line}\n" for line in lines))
+            build.build()
+
+    def test_none(self):
+        self.built(self.LINES)
+
+    def test_one(self):
+        with self.assertRaisesRegex(Error, r"exports rust_helper_mm_batch_set_ptes to modules \(1 of our helpers\)"):
+            self.built([*self.LINES, self.PLANTED])
+
+    def test_no_list(self):
+        for lines in (None, [], ["words"]):
+            with self.assertRaisesRegex(Error, "Module.symvers has no symbol"):
+                self.built(lines)
+
+
 class Bring(unittest.TestCase):
     """What fetches tools and sources, where it cannot."""
 
-    def bring(self, what, edit=(), **environment):
+    def bring(self, what, edit=(), files=None, **environment):
+        """The error; `files`: what the cache has already."""
         with tempfile.TemporaryDirectory() as folder:
             tools = pathlib.Path(folder) / "top/tests/tools"
             shutil.copytree(TOP / "tests/tools", tools)
             for old, new in edit:
                 packages = tools / "packages.sh"
                 packages.write_text(packages.read_text().replace(old, new))
+            for name, text in (files or {}).items():
+                file = pathlib.Path(folder) / "cache" / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
             done = subprocess.run(["bash", tools / "bring", what], capture_output=True, text=True,
                                   env=os.environ | {"MM_BATCH_CACHE": folder + "/cache"} | environment)
         self.assertNotEqual(done.returncode, 0)
@@ -181,17 +268,28 @@ class Bring(unittest.TestCase):
         return errors[0]
 
     def test_no_suite_has_the_source(self):
-        error = self.bring("source", [("=linux-source-7.2", "=linux-source-0.0")])
+        error = self.bring("source", [("=linux-source-7.3", "=linux-source-0.0")])
         self.assertIn("has linux-source-0.0 any more: give KSRC=", error)
 
     def test_a_package_is_gone(self):
         self.assertIn("cannot resolve", self.bring("cargo", [("1.85.0+dfsg3", "0.0.0")]))
 
-    def test_no_apt(self):
+    def without_apt(self, what, **more):
         with tempfile.TemporaryDirectory() as folder:
-            for tool in ("bash", "dirname", "cat", "mkdir", "df", "awk", "flock", "sha256sum", "cut", "sort"):
+            for tool in ("bash", "dirname", "cat", "mkdir", "df", "awk", "flock", "sha256sum", "cut", "sort", "grep",
+                         "rm", "sed"):
                 os.symlink(shutil.which(tool), f"{folder}/{tool}")
-            self.assertIn("no apt-get here", self.bring("cargo", PATH=folder))
+            return self.bring(what, PATH=folder, **more)
+
+    def test_no_apt(self):
+        self.assertIn("no apt-get here", self.without_apt("cargo"))
+
+    def test_what_an_older_series_brought(self):
+        """Another version's source, or upstream's release, is not taken for this one's."""
+        for what, package in (("source", "linux-source-7.2_7.2.13-1_all.deb"), ("upstream", "linux_7.2.8.orig.tar.xz")):
+            files = {f"downloads/{what}.sha256": f"{hashlib.sha256(b'').hexdigest()}  {package}\n",
+                     f"downloads/debs/{package}": "", "src/linux-7.2.13/Makefile": ""}
+            self.assertIn("no apt-get here", self.without_apt(what, files=files))
 
     def test_no_space(self):
         with self.assertRaisesRegex(Error, "MiB free in .*: free some"):
@@ -201,13 +299,13 @@ class Bring(unittest.TestCase):
 class Hooks(unittest.TestCase):
     def test_a_new_hook_is_noticed(self):
         source = tree.Base().tree / "mm/page_alloc.c"
-        hooks.check(source, "7.2")
+        hooks.check(source, "7.3")
         with tempfile.TemporaryDirectory() as folder:
             changed = pathlib.Path(folder) / "page_alloc.c"
             changed.write_text(source.read_text().replace("	kmsan_free_page(page, order);",
                                                           "	kmsan_free_page(page, order);\n	new_hook(page);", 1))
             with self.assertRaisesRegex(Error, "new_hook"):
-                hooks.check(changed, "7.2")
+                hooks.check(changed, "7.3")
 
     def test_no_row_of_the_list_is_stale(self):
         called = hooks.calls(tree.Base().tree / "mm/page_alloc.c")

@@ -9,11 +9,11 @@ import time
 import unittest
 from unittest import mock
 
-from mmb import applies, check, same, series, states, tree, variants
+from mmb import applies, check, paths, same, series, states, tree, variants
 from mmb.common import FAIL, PANIC, PASS, Error
 
 # A kernel of one C file, and two paths: the second extends what the first brought.
-C_FILE = "".join(f"int {name};\n" for name in "abcdefghijkl")
+C_FILE = "".join(f"int {name};\n" for name in "abcdefghijklmnop")
 MAIL = """From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
 From: {author}
 Date: Fri, 20 Nov 2026 21:20:43 +0000
@@ -36,7 +36,10 @@ DIFF = """diff --git a/mm/x.c b/mm/x.c
 """
 ONE, TWO = DIFF.format(*"bcdefg", line=2, name="one"), DIFF.format(*"efghij", line=6, name="two")
 ROOT = "mod one;\n#[cfg(TEST)]\n#[path]\nmod two_kunit;\nmod two;\nmod end;\n"
+# What the first path's series has of it.
+FIRST = "mod one;\nmod end;\n"
 OURS = {"mm/mm_batch/root.rs": ROOT.encode(), "mm/mm_batch/one.rs": b"1\n", "mm/mm_batch/two.rs": b"2\n"}
+SHARED = "patches/one/shared/mm/mm_batch/root.rs"
 
 
 class Toy(unittest.TestCase):
@@ -46,6 +49,7 @@ class Toy(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         self.write("base/mm/x.c", C_FILE)
         self.path("one", ONE, "mm/mm_batch/root.rs", "mm/mm_batch/one.rs")
+        self.write(SHARED, FIRST)
         self.path("two", TWO, "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
 
     def write(self, name, text):
@@ -64,7 +68,7 @@ class Toy(unittest.TestCase):
         return series.Plan(["one", "two"], OURS if ours is None else ours, self.top / "patches")
 
     def made(self, out="out", sob=None):
-        series.write_series(self.top / "base", "7.2.0", self.top / "git", self.top / out, self.plan(), sob)
+        series.write_series(self.top / "base", "7.3.0", self.top / "git", self.top / out, self.plan(), sob)
         return {str(p.relative_to(self.top / out)): p.read_text() for p in (self.top / out).rglob("*.patch")}
 
 
@@ -83,9 +87,60 @@ class Series(Toy):
         self.assertNotIn("two", made["one/0001-mm-one.patch"])
         self.assertIn("+#[cfg(TEST)]\n+#[path]\n+mod two_kunit;\n+mod two;\n", made["two/0001-mm-two.patch"])
 
+    def test_three_paths(self):
+        """Each brings lines of its own; what there was before stays as it was."""
+        last = ROOT.replace("mod end;", "mod three;\nmod end;")
+        ours = OURS | {"mm/mm_batch/root.rs": last.encode(), "mm/mm_batch/three.rs": b"3\n"}
+        self.path("three", DIFF.format(*"hijklm", line=10, name="three"), "mm/mm_batch/root.rs", "mm/mm_batch/three.rs")
+
+        def made():
+            plan = series.Plan(["none", "one", "two", "three"], ours, self.top / "patches")
+            folders = series.write_series(self.top / "base", "7.3.0", self.top / "git", self.top / "out", plan)
+            self.assertEqual([f.name for f in folders], ["one", "two", "three"])
+            return [(f / f"0001-mm-{f.name}.patch").read_text() for f in folders]
+
+        with self.assertRaisesRegex(Error, "two and three bring mm/mm_batch/root.rs, and .*/two/shared/.* is not there"):
+            made()
+        self.write(SHARED.replace("one", "two"), ROOT)
+        one, two, three = made()
+        self.assertIn("+mod one;\n+mod end;\n", one)
+        self.assertIn("+mod two;\n mod end;\n", two)
+        self.assertIn("+mod three;\n mod end;\n", three)
+
+    def test_a_shared_file_is_not_kept(self):
+        (self.top / SHARED).unlink()
+        with self.assertRaisesRegex(Error, "one and two bring mm/mm_batch/root.rs, and .* is not there: copy there"):
+            self.plan()
+
+    def test_a_shared_file_that_is_stale(self):
+        # A line of both was changed in ours alone.
+        self.write(SHARED, FIRST.replace("one", "eins"))
+        with self.assertRaisesRegex(Error, "has a line that it has not with two .'mod eins;'.: .*change it in both"):
+            self.plan()
+        # In another order is another file.
+        self.write(SHARED, "mod end;\nmod one;\n")
+        with self.assertRaisesRegex(Error, "'mod one;'"):
+            self.plan()
+
+    def test_a_shared_file_that_is_not_shared(self):
+        self.write("patches/two/shared/mm/mm_batch/two.rs", "2\n")
+        with self.assertRaisesRegex(Error, "two/shared has mm/mm_batch/two.rs, which no later path brings"):
+            self.plan()
+
+    def test_a_path_that_changes_nothing_of_a_shared_file(self):
+        self.write(SHARED, ROOT)
+        with self.assertRaisesRegex(Error, "two brings mm/mm_batch/root.rs and adds nothing to it"):
+            self.plan()
+
+    def test_what_we_have(self):
+        """The plan of the real series: all of ours has its place."""
+        plan = series.Plan(tree.SERIES, tree.our_files())
+        self.assertLessEqual(set(paths.ORDER), set(plan.paths))
+        self.assertEqual(set().union(*plan.states.values()), set(tree.our_files()))
+
     def test_cover_letters(self):
         cover = self.made()["two/0000-cover-letter.patch"]
-        for text in ("Subject: [PATCH 0/1] mm: two\n", "\nWhy two.\n", "3 files changed", "base: Linux 7.2.0",
+        for text in ("Subject: [PATCH 0/1] mm: two\n", "\nWhy two.\n", "3 files changed", "base: Linux 7.3.0",
                      "prerequisite-patch-id: "):
             self.assertIn(text, cover)
         self.assertNotIn("base-commit", cover)
@@ -96,8 +151,8 @@ class Series(Toy):
             return done.stdout.strip()
 
         git("init", "-q")
-        git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "v7.2")
-        line = f"base-commit: {git('rev-parse', 'HEAD')} (Linux 7.2.0)"
+        git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "v7.3")
+        line = f"base-commit: {git('rev-parse', 'HEAD')} (Linux 7.3.0)"
         self.assertIn(line, self.made()["one/0000-cover-letter.patch"])
 
     def test_no_sign_off_but_the_users(self):
@@ -159,7 +214,7 @@ class Applies(Toy):
     def test_as_make_series_says(self):
         self.made()
         git = series.Git(self.top / "am")
-        git.commit_base(self.top / "base", ["mm/x.c"], "7.2.0")
+        git.commit_base(self.top / "base", ["mm/x.c"], "7.3.0")
         for path in ("one", "two"):
             git("am", "--empty=drop", *sorted((self.top / "out" / path).glob("*.patch")))
         self.assertEqual(git("log", "--format=%s", "base..").split("\n"), ["mm: two", "mm: one"])
@@ -173,8 +228,8 @@ class Applies(Toy):
         self.assertRegex(self.why(C_FILE), "two.rs")
 
     def test_versions_in_order(self):
-        self.assertEqual(sorted(["7.3.4-1~bpo13+1", "7.2.12-1", "7.3~rc7-1~exp1", "7.2.9-1"], key=applies.order),
-                         ["7.2.9-1", "7.2.12-1", "7.3~rc7-1~exp1", "7.3.4-1~bpo13+1"])
+        self.assertEqual(sorted(["7.4.4-1~bpo13+1", "7.3.12-1", "7.4~rc7-1~exp1", "7.3.9-1"], key=applies.order),
+                         ["7.3.9-1", "7.3.12-1", "7.4~rc7-1~exp1", "7.4.4-1~bpo13+1"])
 
 
 class Checks(Toy):
@@ -208,6 +263,9 @@ class Checks(Toy):
         self.assertEqual(left(before, before)[0], FAIL)
         # An inline function that the compiler now calls is not the series'.
         self.assertEqual(left(on, {"vmlinux": ["a", "set_ptes"]})[0], PASS)
+        # A name is no expression, and no option.
+        self.assertEqual(left(on, {"vmlinux": ["a", "set.ptes"]})[0], FAIL)
+        self.assertEqual(left(on, {"vmlinux": ["a", "-vset_ptes"]})[0], FAIL)
 
     def test_settings(self):
         text = "CONFIG_SWAP=y\nCONFIG_ZSWAP=y\n# CONFIG_NUMA is not set\n"
@@ -228,7 +286,7 @@ class Checks(Toy):
         def verdict(dropped, config, variant):
             self.write("build/.config", config)
             built = variants.VariantBuild.__new__(variants.VariantBuild)
-            built.variant, built.variables = variant, []
+            built.variant = variant
             built.build = mock.Mock(out=self.top / "build")
             built.build.fragments.return_value = "CONFIG_SWAP=y\n"
             built.build.kconfig.return_value = dropped
@@ -242,15 +300,32 @@ class Checks(Toy):
             verdict([], "CONFIG_SWAP=y\n", variant)
 
 
+class Checked(unittest.TestCase):
+    """make patches-check, up to its first look at the tree."""
+
+    def test_an_evaluations_variables_are_not_for_it(self):
+        def staged():
+            raise Error(f"{[os.environ.get(name) for name in ('METER', 'CONFIG')]} {tree.series()[-1].parent.name}", "no")
+
+        with mock.patch.dict(os.environ, {"METER": "1", "CONFIG": "better_c"}), mock.patch.object(check, "stage", staged), \
+                self.assertRaisesRegex(Error, rf"\[None, None\] {paths.ORDER[-1]}:"):
+            check.patches_check("x86_64")
+
+    def test_upstreams_release(self):
+        for printed, found in (("/c/linux_7.3.4.orig.tar.xz", ["7.3.4"]), ("", [])):
+            with mock.patch.object(applies, "brought", return_value=printed):
+                self.assertEqual([version for version, _ in applies.upstream()], found)
+
+
 class States(Toy):
     """The tree after each patch."""
 
     def states(self):
         self.made()
         folders = [self.top / "out/one", self.top / "out/two"]
-        git, why = applies.apply(self.top / "base", applies.touched(folders), folders, self.top / "am", "7.2.0")
+        git, why = applies.apply(self.top / "base", applies.touched(folders), folders, self.top / "am", "7.3.0")
         self.assertIsNone(why)
-        build = mock.Mock(tree=self.top / "linux", base=mock.Mock(work=self.top, version="7.2.0"), arch="x86_64")
+        build = mock.Mock(tree=self.top / "linux", base=mock.Mock(work=self.top, version="7.3.0"), arch="x86_64")
         build.out.name, build.fragments.return_value = "x", "CONFIG_MM_BATCH=y\n"
         return states.States(build, git)
 
@@ -303,13 +378,18 @@ class States(Toy):
         found = self.states()
         found.build.base.work = self.top
         with mock.patch("mmb.states.guest.initrd"), mock.patch("mmb.states.boot") as boot:
-            boot.return_value = mock.Mock(code=PANIC, why="Kernel panic")
+            boot.return_value = mock.Mock(code=PANIC, why="Kernel panic", lines=[])
             self.assertEqual(found.boot(1)[0], PANIC)
+            # It said nothing on its console.
+            complaint = "mm_batch: job failed: the kernel complained: [ 1.0] WARNING: mm/x.c:1"
+            boot.return_value = mock.Mock(code=PASS, lines=["up", complaint])
+            self.assertEqual(found.boot(1)[0], FAIL)
+            self.assertIn("WARNING: mm/x.c:1", found.boot(1)[1])
             # Suites were asked for, and none ran.
-            boot.return_value = mock.Mock(code=PASS)
+            boot.return_value = mock.Mock(code=PASS, lines=[])
             found.build.symbol.return_value = "y"
             found.build.tree = tree.Base().tree
-            self.write("series-boot/0001.log", "Linux version 7.2\n")
+            self.write("series-boot/0001.log", "Linux version 7.3\n")
             self.assertEqual(found.boot(1)[0], FAIL)
 
 

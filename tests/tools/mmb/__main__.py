@@ -7,12 +7,13 @@ import sys
 
 from . import full, kunit, rootfs
 from . import kselftest as selftest_runs
+from .boot import kvm
 from .check import checkpatch_series, patches_check, versions
 from .common import FAIL, PASS, Error, die_with_parent, lock, say
 from .evaluate import evaluate
 from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
 from .meter import meter
-from .mutants import do_case
+from .mutants_kernel import mutants_kernel
 from .profile import profile
 from .same import same_source
 from .series import make_series
@@ -92,7 +93,6 @@ VERBS = {
     "meter": lambda args: meter(args.arch),
     "profile": lambda args: profile(args.arch),
     "stage": lambda args: do_stage(),
-    "case": lambda args: do_case(args.arch, args.case),
     "series": lambda args: make_series(),
     "patches-check": lambda args: patches_check(args.arch),
     "checkpatch": lambda args: checkpatch_series(),
@@ -101,20 +101,25 @@ VERBS = {
 }
 
 # What runs other verbs, or only looks.
-UNLOCKED = {"full": full.full, "stale": full.stale}
+UNLOCKED = {
+    "full": lambda args: full.full(),
+    "stale": lambda args: full.stale(),
+    "mutants-kernel": lambda args: mutants_kernel(args.arch),
+}
 
 
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
     parser.add_argument("verb", choices=[*VERBS, *UNLOCKED])
-    parser.add_argument("--case", help="<suite>.<case>, for the verb case")
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
     parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()
     try:
+        # Known before a build begins.
+        kvm()
         if args.verb in UNLOCKED:
-            return UNLOCKED[args.verb]()
+            return UNLOCKED[args.verb](args)
         held = lock()  # noqa: F841 (held until the process ends)
         return VERBS[args.verb](args)
     except Error as error:

@@ -13,7 +13,7 @@ from .tree import touched_by
 TABLE = TOP / "patches/versions.md"
 HEAD = """# Where the series applies
 
-Debian's packages of 7.2.y and 7.3 and upstream's release (as Debian's source package has it), as far as the
+Debian's packages of 7.3.y and newer and upstream's release (as Debian's source package has it), as far as the
 archive has them. `git am` is strict; "3-way" is `git am -3`, which a kernel's own repository allows. Applying is
 all that is tried here. What is built and booted is {}, the base. Written by `make versions`.
 
@@ -78,9 +78,9 @@ def apply(tree, names, folders, scratch, version, threeway=None):
 
 
 def upstream():
-    """Upstream's release, and its version."""
-    archive = pathlib.Path(brought("upstream"))
-    return archive, re.search(r"_(.*)\.orig", archive.name).group(1)
+    """Upstream's release as (version, tarball), in a list, which is empty where the archive has none."""
+    archive = pathlib.Path(brought("upstream") or ".")
+    return [(found.group(1), archive)] if (found := re.search(r"_(.*)\.orig", archive.name)) else []
 
 
 def others():
@@ -94,15 +94,14 @@ def content(path):
 
 
 def order(version):
-    """7.2.9 before 7.2.12, and 7.3~rc7 before 7.3."""
+    """7.3.9 before 7.3.12, and 7.4~rc7 before 7.4."""
     upstreams = re.sub(r"-.*", "", version)
     return [int(n) if n.isdigit() else -1 for n in re.split(r"[.~]", upstreams)], version
 
 
 def write_versions(base, names, folders):
     """Tries every version there is, and writes the table; returns what to print of it."""
-    archive, version = upstream()
-    found = sorted([("upstream", version, archive)] + others(), key=lambda row: order(row[1]))
+    found = sorted([("upstream", *row) for row in upstream()] + others(), key=lambda row: order(row[1]))
     seen = {}
     rows = [HEAD.format(base.version)]
     for source, version, archive in found:

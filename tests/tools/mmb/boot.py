@@ -21,7 +21,7 @@ MACHINES = {
     "arm64": ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a76"],
 }
 # 5-level paging and KASAN: identify_cpu() clears the CPU's features for a moment, and by what is left of them
-# KASAN takes the addresses that an interrupt uses then for wild ones (7.2).
+# KASAN takes the addresses that an interrupt uses then for wild ones (7.3).
 FLAVOURS = {"debug": "no5lvl "}
 # Without icount, x86's early check of the timer fails on a busy host, and panics.
 UNTIMED = {"x86_64": "no_timer_check "}
@@ -39,9 +39,17 @@ class Ended:
         self.code, self.why, self.lines = code, why, lines
 
 
+def kvm():
+    """Whether ACCEL= asks for kvm; it knows nothing else."""
+    given = os.environ.get("ACCEL")
+    if given not in (None, "", "kvm"):
+        raise Error(f"ACCEL={given} is no accelerator", "give ACCEL=kvm, or leave it out")
+    return given == "kvm"
+
+
 def accelerator(icount):
     """QEMU's options for the clock: icount, unless ACCEL=kvm."""
-    if os.environ.get("ACCEL") == "kvm":
+    if kvm():
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Error("ACCEL=kvm, but /dev/kvm cannot be opened", "load kvm, or leave ACCEL= out")
         return ["-accel", "kvm"]
@@ -55,8 +63,9 @@ def disk_options(drives):
 
 
 def node_options(nodes, cpus, memory):
-    """So many NUMA nodes, with a part of the CPUs and of the memory each."""
-    options = []
+    """The CPUs, and so many NUMA nodes, with a part of them and of the memory each."""
+    # A node has sockets of its own: the kernel warns (topology_sane()) of one whose CPUs are on two.
+    options = ["-smp", f"{cpus},sockets={nodes}" if nodes > 1 else str(cpus)]
     for node in range(nodes) if nodes > 1 else []:
         options += ["-object", f"memory-backend-ram,id=node{node},size={memory // nodes}M",
                     "-numa", f"node,nodeid={node},memdev=node{node},cpus={node * cpus // nodes}"
@@ -74,7 +83,7 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
     append = (f"console={CONSOLES[build.arch]} panic=-1 oops=panic {FLAVOURS.get(build.flavour, '')}"
               f"{'' if icount else UNTIMED.get(build.arch, '')}{arguments}")
     command = machine + ["-nodefaults", "-serial", console, *accelerator(icount), "-m", str(memory),
-                         "-smp", str(cpus), "-display", "none", "-no-reboot", "-kernel", str(build.image),
+                         "-display", "none", "-no-reboot", "-kernel", str(build.image),
                          "-append", append]
     return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
             + node_options(nodes, cpus, memory) + list(more))

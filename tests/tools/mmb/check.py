@@ -13,8 +13,8 @@ from . import applies
 from .common import FAIL, PASS, TOP, Error, Steps, say
 from .kbuild import Build
 from .series import unsigned_series
-from .states import States, left_over
-from .tree import BETTER_C, PATHS, Base, patches_of, stage
+from .states import States
+from .tree import BETTER_C, SERIES, Base, patches_of, stage
 from .variants import DISTRIBUTION, FULL, VariantBuild
 
 # Whoever submits the series signs it off. Kconfig sources the files that lie beside it.
@@ -69,7 +69,7 @@ def checkpatch_series():
     verdicts = [(patch, *checkpatch(base.tree, patch)) for patch in applies.patches_in(unsigned_series(base))]
     # What is for evaluation only has no entry in MAINTAINERS.
     verdicts += [(patch, *checkpatch(base.tree, patch, f"{IGNORED},FILE_PATH_CHANGES"))
-                 for folder in sorted((TOP / "patches").iterdir()) if folder.is_dir() and folder.name not in PATHS
+                 for folder in sorted((TOP / "patches").iterdir()) if folder.is_dir() and folder.name not in SERIES
                  for patch in patches_of(folder.name)]
     for patch, code, line in verdicts:
         if code != PASS:
@@ -95,9 +95,9 @@ def check_applies(table, steps, base, tree, names, folders, quick):
     table.add("applies", f"{BETTER_C}, without the series", FAIL if why else PASS, why or "by git am")
     if not quick:
         steps.start("series upstream", "applying it to upstream's release")
-        archive, version = applies.upstream()
-        _, why = applies.apply(applies.extracted(archive, names), names, folders, base.work / "am", version)
-        table.add("applies", f"upstream's {version}", FAIL if why else PASS, why or "by git am")
+        for version, archive in applies.upstream():
+            _, why = applies.apply(applies.extracted(archive, names), names, folders, base.work / "am", version)
+            table.add("applies", f"upstream's {version}", FAIL if why else PASS, why or "by git am")
     return git
 
 
@@ -164,8 +164,9 @@ def steps_of(states_left, quick, variants, full):
 
 def patches_check(arch):
     quick, full = (os.environ.get(name) == "1" for name in ("QUICK", "FULL"))
-    # An evaluation's patches are not in what make series writes.
-    os.environ.pop("METER", None)
+    # An evaluation's patches are not in what make series writes, and its configurations are not what is checked.
+    for name in ("METER", "CONFIG"):
+        os.environ.pop(name, None)
     base, tree = stage()
     folders = unsigned_series(base)
     patches = applies.patches_in(folders)

@@ -5,9 +5,11 @@ import os
 import re
 
 from . import guest, report, rows
-from .boot import boot
+from .boot import boot, kvm
 from .common import FAIL, PASS, TOP, Error, say, write_atomically
-from .kbuild import WORKLOADS, staged_build
+from .kbuild import WORKLOADS, flavour, named_config, staged_build
+from .path import MIB, mib
+from .path import WORKLOADS as SOURCES
 
 
 def chosen_rows():
@@ -19,6 +21,18 @@ def chosen_rows():
     return found
 
 
+def refuse_debug():
+    """The debug kernel has no figures: what finds mistakes costs more than what is measured."""
+    if flavour() == "debug":
+        raise Error("DEBUG=1 has no figures", "leave DEBUG= out, or give it to make kunit or make kselftest")
+
+
+def configuration():
+    """The one that is measured: what a row's limits and modes go by."""
+    named = named_config()
+    return named.stem if named else "release"
+
+
 class Boots:
     """Boots with a job of rows, and collects what they print."""
 
@@ -28,17 +42,19 @@ class Boots:
     def run(self, selected, scale, runs, longer):
         """All of a row's runs are of one boot; returns the rows' lines."""
         kinds = {kind: [row for row in selected if row.boot == kind] for kind in dict.fromkeys(r.boot for r in selected)}
-        lines, total = [], len(selected) * len(rows.modes(runs))
+        lines, done, total = [], 0, all_runs(selected, self.build.named, runs)
         for kind, some in kinds.items():
-            lines += self.boot(kind, some, scale, runs, longer, len(lines) * len(rows.modes(runs)), total)
+            lines += self.boot(kind, some, scale, runs, longer, done, total)
+            done += all_runs(some, self.build.named, runs)
         return lines
 
     def boot(self, kind, selected, scale, runs, longer, before, total):
         """Rows of one kind of boot. So many runs were before, of so many in all."""
-        per_row = len(rows.modes(runs))
-        archive = guest.initrd(self.folder, rows.job(selected, scale, runs, longer), self.modules, self.programs,
-                               arch=self.build.arch)
-        console = self.folder / f"{kind}.console"
+        config = self.build.named
+        left = {row.workload: len(rows.runs_of(row, config, runs)) for row in selected}
+        archive = guest.initrd(self.folder, rows.job(selected, config, scale, runs, longer), self.modules,
+                               self.programs, arch=self.build.arch)
+        console = self.folder / f"{kind.name}.console"
         metrics = {row.workload: row.metric for row in selected}
         seen = 0
 
@@ -47,36 +63,50 @@ class Boots:
             found = report.RESULT.search(line)
             if found and metrics.get(found.group(2)) == found.group(4):
                 seen += 1
-                if seen % per_row == 0:
+                left[found.group(2)] -= 1
+                if not left[found.group(2)]:
                     done = before + seen
                     self.steps.progress(done / total, f"{done} of {total} runs, {line.split()[2]} done")
 
-        limit = int(120 + 10 * per_row * sum(row.seconds(scale) for row in selected) * longer)
+        limit = int(120 + 10 * seconds_of(selected, config, scale, runs) * longer)
         ended = boot(self.build, initrd=archive, timeout=limit, log=console, on_line=count,
-                     finished=f"^{guest.DONE}|^{guest.FAILED}", **rows.BOOTS[kind].guest())
+                     finished=f"^{guest.DONE}|^{guest.FAILED}", **rows.guest(kind))
         failed = guest.failure(ended)
         if ended.code != PASS or failed:
             raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
-        lines, missing = report.lines_of(selected, report.collect(ended.lines))
-        if missing or seen != len(selected) * per_row:
-            raise Error(", ".join(missing) or f"{seen} of {len(selected) * per_row} results", f"the console is in {console}")
+        lines, missing = report.lines_of(selected, report.collect(ended.lines), config)
+        wanted = all_runs(selected, config, runs)
+        if missing or seen != wanted:
+            raise Error(", ".join(missing) or f"{seen} of {wanted} results", f"the console is in {console}")
         return lines
+
+
+def all_runs(selected, config, runs):
+    """How many runs that are."""
+    return sum(len(rows.runs_of(row, config, runs)) for row in selected)
+
+
+def seconds_of(selected, config, scale, runs):
+    """How long they take, about."""
+    return sum(row.seconds(scale) * len(rows.runs_of(row, config, runs)) for row in selected)
 
 
 def guest_files(build, steps):
     """The modules and programs that rows run. Their step is WORKLOADS."""
-    return build.workloads(steps), [build.program(TOP / "tests/kernel/workloads/reclaim.c")]
+    programs = sorted({program for row in rows.ROWS for program in row.boot.programs})
+    return build.workloads(steps), [build.program(SOURCES / program) for program in programs]
 
 
 def evaluate(arch, scale):
     selected = chosen_rows()
+    refuse_debug()
     # Before the tree can change under a long run.
     measured = report.commit()
-    kvm = os.environ.get("ACCEL") == "kvm"
-    runs = 10 if kvm else 3
-    total = len(selected) * len(rows.modes(runs))
-    seconds = 15 + len(rows.modes(runs)) * sum(row.seconds(scale) for row in selected)
-    run_step = f"{arch} {scale} {total} runs" + (f" of {rows.mib()} MiB" if rows.mib() != rows.MIB else "")
+    wall, config = kvm(), configuration()
+    runs = 10 if wall else 3
+    total = all_runs(selected, config, runs)
+    seconds = 15 + seconds_of(selected, config, scale, runs)
+    run_step = f"{arch} {scale} {total} runs" + (f" of {mib()} MiB" if mib() != MIB else "")
     build, steps = staged_build(arch, "evaluate", WORKLOADS | {run_step: seconds})
     modules, programs = guest_files(build, steps)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
@@ -84,7 +114,7 @@ def evaluate(arch, scale):
     boots = Boots(build, modules, programs, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
     # What is too noisy is run again, with longer loops and in a boot of its own.
-    for longer in () if kvm else (4, 16):
+    for longer in () if wall else (4, 16):
         noisy = [row for row in selected if found[row].noise > rows.NOISE_LIMIT]
         if noisy:
             say(f"  noise above {rows.NOISE_LIMIT:.1%}: {', '.join(r.workload for r in noisy)}; again, {longer} times as long")
@@ -92,18 +122,18 @@ def evaluate(arch, scale):
     steps.done()
 
     lines = [found[row] for row in selected]
-    clock, limits = "wall" if kvm else "icount", build.named == "release"
+    clock = "wall" if wall else "icount"
     data = report.results(build, measured, lines, scale, clock)
-    # Only the whole table of a configuration with a name is worth keeping; what is shown without limits may be short.
-    tracked = (scale == "full" or not limits) and len(selected) == len(rows.ROWS) and not kvm and not any(
+    # Only the whole table of a configuration with a name is worth keeping; that of one beside the release may be short.
+    release = config == "release"
+    tracked = (scale == "full" or not release) and len(selected) == len(rows.ROWS) and not wall and not any(
         os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "KDIR"))
-    where = TOP / "report" / (arch if limits else f"{arch}-{build.named}") if tracked else folder
+    where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
     write_atomically(where / "results.json", report.to_json(data))
-    write_atomically(where / "report.md", report.markdown(build, lines, data, clock, limits))
-    more = report.more_table(lines)
-    print(report.text_table(report.table(lines, limits)) + ("\n\n" + report.text_table(more) if more else ""))
+    write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
+    print(report.console(lines, config))
     say(f"written: {where}/results.json, report.md")
-    problems = [p for line in lines for p in line.problems(not kvm, limits)]
+    problems = [p for line in lines for p in line.problems(not wall, config)]
     for problem in problems:
         say(f"not met: {problem}")
     return FAIL if problems else PASS

@@ -24,11 +24,18 @@ def tools(*names):
     return tuple(f"tests/tools/{n}" for n in ("bring", "lib.sh", "packages.sh", "with", *names))
 
 
+def sources(name):
+    """A module's file, or the files of one that is a folder."""
+    module = TOP / f"tests/tools/mmb/{name}"
+    return sorted(module.glob("*.py")) if module.is_dir() else [module.with_name(f"{name}.py")]
+
+
 def imported(name):
     """The modules of ours that a module imports."""
-    for node in ast.walk(ast.parse((TOP / f"tests/tools/mmb/{name}.py").read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            yield from [node.module] if node.module else [n.name for n in node.names]
+    for source in sources(name):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                yield from [node.module] if node.module else [n.name for n in node.names]
 
 
 def mmb(*names):
@@ -37,13 +44,14 @@ def mmb(*names):
     while new:
         found |= new
         new = {other for name in new for other in imported(name)} - found
-    return tools(*(f"mmb/{name}.py" for name in sorted(found)))
+    return tools(*(f"mmb/{source.relative_to(TOP / 'tests/tools/mmb')}" for name in sorted(found)
+                   for source in sources(name)))
 
 
 USER = ("rust/", "shim/", "tests/model/", "tests/loom/", "tests/compile_fail/", "tests/lib.rs", "tests/Cargo.toml",
         "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
 KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", "tests/kernel/free_pages_prepare.hooks",
-          *mmb())
+          "tests/kernel/splats", *mmb())
 MODULES = ("tests/kernel/bench/", "tests/kernel/lib.sh")
 ROWS = (*MODULES, "tests/kernel/workloads/", *mmb("evaluate"))
 KUNIT = (*KERNEL, *MODULES, "tests/kernel/selftests/", *mmb("kunit"))
@@ -65,13 +73,14 @@ STEPS = [
     Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120),
     Step("test", "make test", USER, 60),
     Step("loom", "make loom", USER, 30),
-    Step("mutants", "make mutants", (*USER, *KERNEL, "tests/mutants/", *mmb("mutants")), 1200),
+    Step("mutants", "make mutants", (*USER, "tests/mutants/"), 600),
     Step("kunit", "make kunit", KUNIT, 300),
     Step("kunit-debug", "make kunit DEBUG=1", KUNIT, 900),
     Step("kunit-arm64", "make kunit ARCH=arm64", KUNIT, 600),
+    Step("mutants-kernel", "make mutants-kernel", (*KERNEL, "tests/mutants/", *mmb("mutants_kernel")), 600),
     Step("same-source", "make same-source", ("rust/", *mmb("same"), *tools("same-source")), 60),
     Step("runner", "make runner",
-         ("tests/tools/", "tests/kernel/lib.sh", "tests/kernel/workloads/", "tests/kernel/guest/",
+         ("tests/tools/", "tests/kernel/lib.sh", "tests/kernel/splats", "tests/kernel/workloads/", "tests/kernel/guest/",
           "tests/kernel/selftests/", "Makefile"), 240),
     Step("meter", "make meter", (*KERNEL, "tests/kernel/lib.sh", "tests/kernel/workloads/", *mmb("meter")), 300),
     Step("profile", "make profile ROW=order9", PROFILE, 120),

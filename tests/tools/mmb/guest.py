@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 
+from . import splats
 from .common import TOP, Error, brought
 
 DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
@@ -23,6 +24,8 @@ mount -t debugfs debugfs /sys/kernel/debug
 export PATH=/bin
 . /lib.sh
 . /job
+workload=
+no_complaint
 echo "{done}"
 poweroff -f
 """
@@ -60,6 +63,7 @@ def initrd(folder, job, modules=(), files=(), arch="x86_64"):
     (root / "init").chmod(0o755)
     (root / "job").write_text(job)
     shutil.copy(TOP / "tests/kernel/lib.sh", root)
+    (root / "splats").write_text(splats.for_grep())
     for module in modules:
         shutil.copy(module, root / "modules" / module.name)
     for source in files:

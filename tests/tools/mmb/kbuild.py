@@ -14,13 +14,28 @@ CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
 BENCH = TOP / "tests/kernel/bench"
 SELFTESTS = TOP / "tests/kernel/selftests"
-NAMED = ["distro", "noinline", BETTER_C]  # configurations beside the release one
+# Configurations beside the release one: what make is given for each. A distribution's kernel is built by gcc, which
+# the tools have as cc; the rest of the toolchain, and what runs on the host, stays LLVM's.
+NAMED = {"distro": ["CC=cc"], "noinline": [], BETTER_C: []}
 OBJECTS = 2000  # of a first build, for its progress
 WORKLOADS = {"module": 20}
 
 
+# What no module may reach: the batches' way to page tables and rmap. Where helpers are not inlined, rust/exports.c
+# exports those of rust/helpers/.
+OURS_IN_C = re.compile(r"^0x[0-9a-f]+\t(rust_helper_mm_batch_\w+)\t", re.M)
+
+
 def make_command(tree, out, arch):
     return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}"]
+
+
+def exported(symvers):
+    """Our helpers that a kernel exports, by its Module.symvers."""
+    text = symvers.read_text() if symvers.exists() else ""
+    if not re.search(r"^0x[0-9a-f]+\t\w+\t", text, re.M):
+        raise Error(f"{symvers} has no symbol", "run the same command again; the build may have been killed")
+    return OURS_IN_C.findall(text)
 
 
 def flavour():
@@ -58,12 +73,16 @@ class Build:
     def __init__(self, base, tree, arch, flavour="release"):
         self.base, self.tree, self.arch, self.flavour = base, tree, arch, flavour
         self.named = named_config().stem if named_config() else flavour
+        self.variables = NAMED[self.named] if named_config() else []
         self.out = base.work / folder_name(arch, flavour)
         self.log = self.out.with_name(self.out.name + ".log")
 
     @property
     def image(self):
         return self.out / IMAGES[self.arch]
+
+    def command(self, *targets):
+        return make_command(self.tree, self.out, self.arch) + [*self.variables, *targets]
 
     def fragments(self):
         files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
@@ -82,7 +101,7 @@ class Build:
         stamp = self.out / "mm_batch.configured"
         kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug",
                                                   "lib/Kconfig.debug")]
-        key = text + "".join(p.read_text() for p in kconfigs)
+        key = text + " ".join(self.variables) + "".join(p.read_text() for p in kconfigs)
         key += self.base.config.read_text() if self.base.config else ""
         if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
             return
@@ -90,23 +109,24 @@ class Build:
         if missing:
             raise Error(f"the configuration dropped {', '.join(missing)}",
                         "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
+        if "CC=cc" in self.variables and not self.symbol("CONFIG_CC_IS_GCC"):
+            raise Error("cc is no gcc, by which a distribution builds its kernel", "MM_BATCH_TOOLS=cache has one")
         anyway = [s for s in without(text) if self.symbol(s)]
         if anyway:
             raise Error(f"the configuration has {', '.join(anyway)}, which is not to be set",
                         "something selects it: correct the fragments in tests/kernel/config")
         write_atomically(stamp, key)
 
-    def kconfig(self, text, variables=()):
+    def kconfig(self, text):
         """Makes .config of a fragment; returns what the fragment asks for and Kconfig dropped."""
         (self.out / "mm_batch.configured").unlink(missing_ok=True)
         fragment = self.out / "mm_batch.config"
         write_atomically(fragment, text)
-        command = make_command(self.tree, self.out, self.arch) + list(variables)
         if self.base.config:
             (self.out / ".config").write_text(self.base.config.read_text() + text)
-            run(command + ["olddefconfig"], self.log, "configuring")
+            run(self.command("olddefconfig"), self.log, "configuring")
         else:
-            run(command + ["allnoconfig"], self.log, "configuring",
+            run(self.command("allnoconfig"), self.log, "configuring",
                 env=os.environ | {"KCONFIG_ALLCONFIG": str(fragment)})
         got = (self.out / ".config").read_text()
         missing = [s for s in dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
@@ -125,8 +145,11 @@ class Build:
                 steps.progress(min(seen / OBJECTS, 0.98), f"{seen} of about {OBJECTS} objects")
 
         target = os.path.basename(IMAGES[self.arch])
-        run(make_command(self.tree, self.out, self.arch) + [target, "modules"], self.log,
-            "building the kernel", on_line=count)
+        run(self.command(target, "modules"), self.log, "building the kernel", on_line=count)
+        bad = exported(self.out / "Module.symvers")
+        if bad:
+            raise Error(f"the kernel exports {', '.join(bad[:3])} to modules ({len(bad)} of our helpers)",
+                        "keep them out of what rust/exports.c exports")
 
     def clippy(self):
         """What clippy, run as the kernel runs it, and the object say against our crate.
@@ -136,7 +159,7 @@ class Build:
         self.configure()
         crate = self.out / "mm/mm_batch/mm_batch.o"
         crate.unlink(missing_ok=True)
-        run(make_command(self.tree, self.out, self.arch) + ["CLIPPY=1", "mm/mm_batch/"], self.log, "clippy")
+        run(self.command("CLIPPY=1", "mm/mm_batch/"), self.log, "clippy")
         found = re.findall(r"^warning: .*(?:\n.*){0,3}", self.log.read_text(), re.M)
         wants = subprocess.run(["llvm-nm", "-u", crate], capture_output=True, text=True, check=True).stdout
         return found + [f"a panicking path: {s}" for s in wants.split() if "panic" in s]
@@ -145,7 +168,7 @@ class Build:
         """Builds a module outside of the tree; returns the .ko."""
         out = self.base.work / f"{self.out.name}-{name}"
         out.mkdir(exist_ok=True)
-        run(make_command(self.tree, self.out, self.arch) + [f"M={source}", f"MO={out}", "modules"],
+        run(self.command(f"M={source}", f"MO={out}", "modules"),
             self.base.work / f"{out.name}.log", f"building {name}")
         return out / f"{name}.ko"
 
@@ -188,6 +211,7 @@ class Build:
         return {
             "rustc": version("rustc", "--version"),
             "clang": version("clang", "--version"),
+            "gcc": version("cc", "--version") if self.symbol("CONFIG_CC_IS_GCC") == "y" else None,
             "llvm_match": self.symbol("CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE") == "y",
             "inline_helpers": self.symbol("CONFIG_RUST_INLINE_HELPERS") == "y",
         }

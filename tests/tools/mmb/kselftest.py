@@ -9,9 +9,8 @@ from fnmatch import fnmatchcase
 from . import expected, ktap, rootfs, upstream
 from .common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, say
 from .expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
+from .paths import PATHS
 
-# What each mode sets; a path without a mode of that name stays as the kernel has it.
-PATHS = {path: ("off", "c", "rust") for path in ("contig_free", "file_unmap")}
 MODES = ("off", "c", "rust")
 RUNS = 3  # of what is not as it should be
 
@@ -21,8 +20,9 @@ BOOT_SECONDS = 120  # to the first test
 SLACK = 90  # between a test's limit in the guest and the host's patience
 
 
-def arguments(mode):
-    return " ".join(f"mm_batch.{path}={mode}" for path, modes in PATHS.items() if mode in modes)
+def arguments(mode, config):
+    """What sets a mode; a path that has none of that name stays as the kernel has it."""
+    return " ".join(f"mm_batch.{name}={mode}" for name, path in PATHS.items() if mode in path.modes(config))
 
 
 class Guest:
@@ -45,7 +45,7 @@ class Guest:
         files["tests"] = "".join(f"{t.limit * self.slower} {t.name} {t.command}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
-        return rootfs.boot_guest(self.build, job, arguments(mode), timeout=BOOT_SECONDS * self.slower, log=log,
+        return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower, log=log,
                                  on_line=on_line)
 
     def some(self, tests, mode, log, on_result):

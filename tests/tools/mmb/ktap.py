@@ -6,10 +6,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
+from . import splats
 from .common import FAIL, PASS, say
-
-SPLAT = re.compile(r"\bBUG: |\bWARNING: |\bOops: |Bad page state|INFO: (possible|task|trying|rcu)|\bKASAN: |UBSAN: |"
-                   r"DEBUG_LOCKS_WARN|unreferenced object")
 
 
 def leaves(element, names=()):
@@ -87,9 +85,9 @@ def judged(build, name, ended, log, skips=None):
     junit = log.with_suffix(".xml")
     if ended.code != PASS:
         return ended.code, f"{name}: {ended.why} (console: {log})"
-    splat = next((line for line in ended.lines if SPLAT.search(line)), None)
+    splat = splats.first(ended.lines)
     if splat:
-        return FAIL, f"{name}: the kernel complained: {splat.strip()[:120]} (console: {log})"
+        return FAIL, f"{name}: the kernel complained: {splat[:120]} (console: {log})"
     code, line = verdict(build.tree / "tools/testing/kunit/kunit.py", log, junit, skips)
     say(f"{name}: JUnit in {junit}")
     return code, f"{name}: {line}" if code == PASS else f"{name}: {line} (console: {log})"

@@ -4,52 +4,24 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from . import guest
 from .boot import boot
 from .common import FAIL, PASS, write_atomically
 from .kbuild import SELFTESTS
 from .ktap import judged, merged
+from .paths import PATHS
 
-AT_BOOT = ["mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks", "mm_batch_pte_batch",
-           "mm_batch_folio_pte_batch", "mm_batch_file_unmap", "mm_batch_file_unmap_as_c"]
-AFTER_INIT = [*AT_BOOT, "guest_mm_batch"]
+AT_BOOT = [suite for path in PATHS.values() for suite in path.suites]
+AFTER_INIT = [*AT_BOOT, *(suite for path in PATHS.values() for suite in path.suites_late)]
 
-# What the suites want of the command line: contiguous memory, and large folios.
-NEEDS = "cma=160M thp_anon=64K:always thp_shmem=64K:always"
+# What the suites want of the command line.
+NEEDS = " ".join(path.boot_needs for path in PATHS.values() if path.boot_needs)
 
-HOOKS = {"page_owner", "page_table_check", "alloc_tag", "page_poison", "init_on_free", "kasan"}
-
-
-@dataclass(frozen=True)
-class Suites:
-    """A boot with KUnit: which hooks its kernel and its command line turn on."""
-
-    name: str
-    arguments: str
-    hooks: frozenset
-
-    def skips(self, build):
-        """The cases that must be skipped in this boot, and no others."""
-        out = {f"mm_batch_hooks.test_{hook}" for hook in HOOKS - self.hooks}
-        return out if build.flavour == "debug" else out | {"mm_batch_contig_free.test_fault_prepare"}
-
-
-BOOTS = {
-    # One hook at a time: with two on, the gate of the fast prepare may forget either.
-    "release": [
-        Suites("kunit", "", frozenset()),
-        *(Suites(f"kunit-{hook.replace('_', '-')}", argument, frozenset({hook})) for hook, argument in (
-            ("page_owner", "page_owner=on"), ("page_table_check", "page_table_check=on"),
-            ("page_poison", "page_poison=1"), ("init_on_free", "init_on_free=1"))),
-    ],
-    # KASAN, page_table_check and allocation tags are always on there.
-    "debug": [
-        Suites("kunit", "page_owner=on page_poison=1", frozenset(HOOKS - {"init_on_free"})),
-        Suites("kunit-init-on-free", "init_on_free=1", frozenset({"kasan", "page_table_check", "alloc_tag",
-                                                                  "init_on_free"})),
-    ],
-}
+# By flavour; the first is also that of the suites after init.
+BOOTS = {flavour: [boot for path in PATHS.values() for boot in path.kunit_boots if boot.flavour == flavour]
+         for flavour in ("release", "debug")}
 
 # In the guest: what reclaim needs.
 RECLAIM = "memory_cgroups\nswap_on 64\n"
@@ -84,12 +56,13 @@ def arguments(cases):
 
 
 def at_boot(build, suites, timeout=120):
-    """Boots one CPU with the suites on: some count exactly, which no other CPU may disturb."""
+    """Boots with the suites on that this boot is for."""
     log = build.base.work / f"{build.out.name}-{suites.name}.log"
-    ended = boot(build, f"{arguments('mm_batch*')} {suites.arguments}", cpus=1, icount=False,
+    ended = boot(build, f"{arguments(suites.only)} {suites.arguments}", cpus=suites.cpus, icount=False,
                  timeout=slower(build, timeout), log=log)
-    code, line = judged(build, suites.name, ended, log, suites.skips(build))
-    return present(code, line, AT_BOOT, "\n".join(ended.lines))
+    wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only)]
+    code, line = judged(build, suites.name, ended, log, {c for c in suites.skips(build) if c.split(".")[0] in wanted})
+    return present(code, line, wanted, "\n".join(ended.lines))
 
 
 def present(code, line, wanted, text):
@@ -127,7 +100,8 @@ def selftests(build, modules, timeout=300):
         SUBTESTS.format(number=n, name=s.stem) for n, s in enumerate(scripts, 1))
     archive = guest.initrd(folder, job, modules, build.selftests(), build.arch)
     log = folder / "selftests.log"
-    ended = boot(build, "quiet loglevel=3 cma=160M mm_batch.contig_free=off mm_batch.file_unmap=off",
+    off = " ".join(f"mm_batch.{path}=off" for path in PATHS)
+    ended = boot(build, f"quiet loglevel=3 cma=160M {off}",
                  initrd=archive, cpus=2, icount=False, timeout=slower(build, timeout), log=log,
                  finished=f"^{guest.DONE}|^{guest.FAILED}")
     failed = guest.failure(ended)
@@ -145,7 +119,7 @@ class Part:
 
 def parts(kind):
     """The boots of a kernel of this flavour, in order."""
-    out = [Part(s.name, f"KUnit, {s.arguments or 'no hook on'}", lambda build, _, s=s: at_boot(build, s))
+    out = [Part(s.name, f"KUnit, {s.arguments or 'nothing more on'}", lambda build, _, s=s: at_boot(build, s))
            for s in BOOTS[kind]]
     return [*out, Part("kunit-late", "KUnit from debugfs, after init", lambda build, _: after_init(build)),
             Part("selftests", "our selftests", selftests)]

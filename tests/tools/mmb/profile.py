@@ -15,10 +15,10 @@ import os
 import re
 import subprocess
 
-from . import guest, report, rows
-from .boot import MACHINES, boot
+from . import guest, rows
+from .boot import MACHINES, boot, kvm
 from .common import FAIL, PASS, TOOLS, Error, run, say
-from .evaluate import Boots, chosen_rows, guest_files
+from .evaluate import Boots, chosen_rows, configuration, guest_files, refuse_debug
 from .kbuild import WORKLOADS, staged_build
 from .report import text_table
 
@@ -27,9 +27,7 @@ TOLERANCE = 0.02
 CUT = 0.01
 KERNEL = 1 << 63
 CLOCK = "ktime_get"
-METER = "mm_batch_meter_unmap"
 METERED = "try_to_unmap_one"  # what counts its runs for the meter
-MODES = ["off", "c", "rust"]
 
 
 class Symbols:
@@ -69,9 +67,9 @@ class Image(Symbols):
 
     def readers(self, row):
         """Where what times the row is: in the meter, or in the modules, which is all outside of the image."""
-        if row.boot == "bench":
+        if not row.boot.reader:
             return [(KERNEL, self.start), (self.end, (1 << 64) - 1)]
-        start = self.where[METER]
+        start = self.where[row.boot.reader]
         return [(start, self.addresses[bisect.bisect_right(self.addresses, start)])]
 
 
@@ -144,16 +142,10 @@ def build_plugin(build):
 
 def job(row, mode, longer):
     """The row's command, in as many parts as a run has, each with its units, and what the meter takes of it."""
-    loops = row.loops_for("short", longer)
-    if row.boot != "bench":
-        units = """$(awk '{ is[$1] = $2 } END { print is["pages"], int(is["runs"] * is["cost_run"]) }' $meter/stats)"""
-    elif row.metric == "insn_per_page":
-        units = "$(cut -d' ' -f2 /sys/module/mm_batch_bench/parameters/run)"
-    else:
-        # A module that refuses to stay is loaded by both of the two system calls for that, one after the other.
-        units = f"$(($(dmesg | grep -c 'Summary: ') * {loops}))"
-    part = f"settle\n{row.command_for('short', longer)}\necho UNITS {units}\n"
-    return f"""{rows.BOOTS[row.boot].commands()}
+    command = row.command_for("short", longer)
+    name, _, arguments = command.partition(" ")
+    part = f"settle\n{command}\necho UNITS $({name}_units {arguments})\n"
+    return f"""{row.boot.commands()}
 sed -n 's/\\[mm_batch_bench\\]/&/p' /proc/kallsyms | sed 's/^/SYMBOL /'
 set_mode {row.path} {mode}
 {part * row.parts_for("short", longer)}"""
@@ -175,7 +167,7 @@ class Profiles:
         option = f"{self.plugin},clock={self.image.clock:x},out={dump},{readers}"
         archive = guest.initrd(folder, job(row, mode, longer), self.modules, self.programs, self.build.arch)
         ended = boot(self.build, initrd=archive, timeout=900, log=console, more=["-plugin", option],
-                     **rows.BOOTS[row.boot].guest())
+                     **rows.guest(row.boot))
         # QEMU must exit by itself to write the counts, so the guest's end is its power off.
         failed = guest.failure(ended)
         if ended.code != PASS or failed or guest.DONE not in ended.lines:
@@ -198,12 +190,13 @@ def chosen():
     found = [r for r in rows.ROWS if r.workload == os.environ.get("ROW")] or chosen_rows()
     if len(found) != 1:
         raise Error("ROW= must name one row", f"one of {names}")
-    mode = os.environ.get("MODE")
-    if mode and mode not in MODES:
-        raise Error(f"MODE={mode} is no mode", f"one of {', '.join(MODES)}")
-    if os.environ.get("ACCEL") == "kvm":
+    mode, modes = os.environ.get("MODE"), rows.modes_of(found[0], configuration())
+    if mode and mode not in modes:
+        raise Error(f"MODE={mode} is no mode of {found[0].workload}", f"one of {', '.join(modes)}")
+    refuse_debug()
+    if kvm():
         raise Error("a profile counts instructions, which ACCEL=kvm does not", "leave ACCEL= out")
-    return found[0], [mode] if mode else ["c", "rust"]
+    return found[0], [mode] if mode else list(modes)[-2:]
 
 
 def profile(arch):
@@ -225,9 +218,8 @@ def profile(arch):
         steps.progress(len(by_mode) / len(modes), f"{mode} done")
     steps.done()
 
-    unit = report.UNITS[row.metric]
     print(f"{row.workload}, guest instructions; what is inlined counts for the function that it is in\n")
-    print(text_table(table(by_mode, line.median, unit)))
+    print(text_table(table(by_mode, line.median, row.unit)))
     bad = list(problems(by_mode, line.median, line.noise))
     for problem in bad:
         say(f"not met: {problem}")

@@ -10,11 +10,10 @@ from itertools import takewhile
 from .boot import MACHINES
 from .common import TOP
 from .kbuild import CONFIG
-from .rows import ABOUT, BOOTS, NOISE_LIMIT, ROUND, mib
+from .path import mib
+from .paths import PATHS
+from .rows import NOISE_LIMIT, modes_of
 
-# Of what a row's figure is a quotient.
-UNITS = {"insn_per_page": "page", "insn_per_loop": "loop of test_vmalloc",
-         "insn_per_page_ttu": "page in try_to_unmap()"}
 RESULT = re.compile(r"RESULT (\S+) (\S+) (\S+) (\S+) ([\d.]+)$")
 
 
@@ -49,47 +48,47 @@ class Line:
             return self.median[over] / self.median[under]
         return None
 
-    def problems(self, icount, limits=True):
+    def problems(self, icount, config="release"):
+        """What is not met, by the limits of a configuration; no limit is for wall time."""
         if icount and self.noise > NOISE_LIMIT:
             yield f"{self.row.workload}: noise {self.noise:.2%} is above {NOISE_LIMIT:.1%}; run it with longer loops"
-        ratio = self.ratio("rust", "c")
-        if icount and limits and self.row.limit and ratio and ratio > self.row.limit + self.noise:
-            yield f"{self.row.workload}: Rust/C {ratio:.3f} is above {self.row.limit:.2f} + {self.noise:.2%} noise"
-        gain = self.ratio("off", "rust")
-        if icount and limits and self.row.gain and gain and gain < self.row.gain:
-            yield f"{self.row.workload}: off/Rust {gain:.2f} is below {self.row.gain:.0f}"
+        ratio, limit = self.ratio("rust", "c"), self.row.limit(config)
+        if icount and limit and ratio and ratio > limit + self.noise:
+            head = PATHS[self.row.path].head(config)
+            yield f"{self.row.workload}: Rust/{head} {ratio:.3f} is above {limit:.2f} + {self.noise:.2%} noise"
+        ratio, gain = self.ratio("off", "rust"), self.row.gain(config)
+        if icount and gain and ratio and ratio < gain:
+            yield f"{self.row.workload}: off/Rust {ratio:.2f} is below {gain:g}"
 
 
-def lines_of(rows, values):
+def lines_of(rows, values, config):
     """The rows' lines. A row without each of its metrics in each mode has none: (lines, what is missing)."""
     lines, missing = [], []
     for row in rows:
         found = {metric: values.get((row.path, row.workload, metric), {}) for metric in (row.metric, *row.more)}
-        gone = [metric for metric, by_mode in found.items() if set(by_mode) != set(ROUND)]
+        gone = [metric for metric, by_mode in found.items() if set(by_mode) != set(modes_of(row, config))]
         missing += [f"{row.workload} has no {metric}" for metric in gone]
         if not gone:
             lines.append(Line(row, found.pop(row.metric), found))
     return lines, missing
 
 
-HEAD = ["row", "off", "C", "Rust", "Rust/C", "limit", "aim", "off/Rust", "noise", "min..max of Rust", "published"]
-
-
 def number(value, digits=1):
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def table(lines, limits=True):
-    """Rows of text, the head first."""
-    out = [HEAD]
+def table(lines, config="release"):
+    """Rows of text, the head first; of one path."""
+    c = PATHS[lines[0].row.path].head(config)
+    out = [["row", "off", c, "Rust", f"Rust/{c}", "limit", "aim", "off/Rust", "noise", "min..max of Rust", "published"]]
     for line in lines:
         rust = line.by_mode.get("rust", [])
         out.append([
             line.row.workload,
             *(number(line.median.get(mode)) for mode in ("off", "c", "rust")),
             number(line.ratio("rust", "c"), 3),
-            number(line.row.limit if limits else None, 2),
-            number(line.row.aim if limits else None, 2),
+            number(line.row.limit(config), 2),
+            number(line.row.aim if config == "release" else None, 2),
             number(line.ratio("off", "rust"), 2),
             f"{line.noise:.2%}",
             f"{min(rust):.1f}..{max(rust):.1f}" if rust else "-",
@@ -98,14 +97,16 @@ def table(lines, limits=True):
     return out
 
 
-def more_table(lines):
+def more_table(lines, config="release"):
     """What is measured beside the rows' figures, in millions. Nothing if nothing is."""
-    out = [["row, in millions", "metric", "off", "C", "Rust", "Rust/C", "off/Rust"]]
+    c = PATHS[lines[0].row.path].head(config)
+    out = [["row, in millions", "metric", "off", c, "Rust", f"Rust/{c}", "off/Rust"]]
     for line in lines:
         for metric, by_mode in line.more.items():
             whole = Line(line.row, by_mode)
             out.append([line.row.workload, metric,
-                        *(number(whole.median[mode] / 1e6, 3) for mode in ("off", "c", "rust")),
+                        *(number(whole.median[mode] / 1e6 if mode in whole.median else None, 3)
+                          for mode in ("off", "c", "rust")),
                         number(whole.ratio("rust", "c"), 3), number(whole.ratio("off", "rust"), 2)])
     return out if len(out) > 1 else []
 
@@ -138,7 +139,7 @@ def results(build, measured, lines, scale, clock):
         for metric, by_mode in ({line.row.metric: line.by_mode} | line.more).items():
             rows += [{
                 "path": line.row.path, "workload": line.row.workload, "mode": mode, "metric": metric,
-                "clock": clock, "cpus": BOOTS[line.row.boot].cpus, "scale": scale, "min": min(values),
+                "clock": clock, "cpus": line.row.boot.cpus, "scale": scale, "min": min(values),
                 "median": statistics.median(values), "max": max(values), "runs": len(values),
                 "published": line.row.published,
             } for mode in ("off", "c", "rust") if (values := by_mode.get(mode))]
@@ -150,25 +151,25 @@ def results(build, measured, lines, scale, clock):
     }
 
 
-def markdown(build, lines, data, clock, limits=True):
+def markdown(build, lines, data, clock):
     unit = "guest instructions (QEMU icount)" if clock == "icount" else "nanoseconds of wall time"
     tools = data["toolchain"]
     hooks = [name.lower() for name in ("PAGE_OWNER", "PAGE_POISONING", "PAGE_TABLE_CHECK")
              if build.symbol(f"CONFIG_{name}") == "y"]
     config = data["configuration"]
     what = "the release kernel's." if config == "release" else (
-        f"the release kernel's with tests/kernel/config/{config}.config: shown, without limits.\n{about(config)}")
-    llvm = "one LLVM" if tools["llvm_match"] else "different LLVMs"
+        f"the release kernel's with tests/kernel/config/{config}.config.\n{about(config)}")
+    compiler = f"gcc {tools['gcc']}" if tools["gcc"] else f"clang {tools['clang']}"
+    llvm = "no LLVM for C" if tools["gcc"] else "one LLVM" if tools["llvm_match"] else "different LLVMs"
     numa = "on" if build.symbol("CONFIG_NUMA") == "y" else "off"
-    several = ", ".join(line.row.workload for line in lines if BOOTS[line.row.boot].cpus > 1)
-    paths = "\n\n".join(section(path, [line for line in lines if line.row.path == path], limits)
-                        for path in dict.fromkeys(line.row.path for line in lines))
+    several = ", ".join(line.row.workload for line in lines if line.row.boot.cpus > 1)
+    paths = "\n\n".join(section(path, some, config) for path, some in by_path(lines).items())
     given = "" if config == "release" else f" CONFIG={config}"
     scale = " SCALE=full" if data["results"][0]["scale"] == "full" else ""
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
 # Figures, {build.arch}{given and "," + given}
 
-Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, clang {tools['clang']}
+Linux {build.base.version}, commit {data['commit']}, rustc {tools['rustc']}, {compiler}
 ({llvm}, helpers {'' if tools['inline_helpers'] else 'not '}inlined),
 QEMU {data['qemu']}, one CPU{several and f' (two: {several})'}, NUMA {numa}.
 The configuration is {what}
@@ -176,6 +177,7 @@ Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 
 The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
 figures are medians of runs, a run is the mean of its parts, and a row's noise is the spread of all its C runs.
+A row without a limit is shown only.
 "Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
 `make evaluate{scale}{given}`.
 
@@ -189,11 +191,24 @@ def about(config):
     return "\n".join(line[2:] for line in takewhile(re.compile(r"# (?!CONFIG_)").match, text))
 
 
-def section(path, lines, limits):
+def by_path(lines):
+    """Path -> its lines."""
+    return {path: [line for line in lines if line.row.path == path]
+            for path in dict.fromkeys(line.row.path for line in lines)}
+
+
+def section(name, lines, config):
     """What the report has of a path."""
-    more = more_table(lines)
-    return "\n\n".join([f"## {path}", ABOUT[path].format(mib=mib()), markdown_table(table(lines, limits)),
+    path, more = PATHS[name], more_table(lines, config)
+    text = path.about.format(mib=mib(), head=path.head(config), c=path.what_c_is(config))
+    return "\n\n".join([f"## {name}", text, markdown_table(table(lines, config)),
                         *([markdown_table(more)] if more else [])])
+
+
+def console(lines, config):
+    """The tables alone."""
+    tables = [table_ for some in by_path(lines).values() for table_ in (table(some, config), more_table(some, config))]
+    return "\n\n".join(text_table(t) for t in tables if t)
 
 
 def to_json(data):

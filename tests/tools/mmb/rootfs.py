@@ -10,7 +10,7 @@ import os
 import pathlib
 import shutil
 
-from . import upstream
+from . import splats, upstream
 from .boot import boot, qemu_command
 from .common import CACHE, FAIL, TOP, Error, need_space, run
 from .guest import DONE, failure, tree
@@ -31,6 +31,7 @@ tty=/dev/$(sed 's/.* //' /sys/class/tty/console/active)
 cd /root
 export PS1='mm-batch:\\w# '
 setsid -c bash -l <$tty >$tty 2>&1 || true
+[ -n "$complaint" ] || ! complaint=$(complaint) || echo "mm_batch: the kernel complained: $complaint"
 """
 
 
@@ -90,6 +91,7 @@ def job_image(folder, job, modules=(), folders=None, files=None):
     for script in SCRIPTS.iterdir():
         shutil.copy(script, root)
     (root / "job").write_text(job)
+    (root / "splats").write_text(splats.for_grep())
     for module in modules:
         shutil.copy(module, root / "modules")
     for name, source in (folders or {}).items():

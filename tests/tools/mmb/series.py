@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make series: the complete series for git am, one folder and cover letter per path.
+"""make series: the complete series for git am, one folder and cover letter for the fixes and for each path.
 
 The patches of patches/<path>/ are applied in a scratch repository of the touched files; with each come
 the files of ours that patches/<path>/files names. Git writes the rest: what goes in decides every byte
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 
 from .common import PASS, TOP, Error, say
-from .tree import PATHS, Base, our_files, patches_of, touched_by
+from .tree import SERIES, Base, our_files, patches_of, touched_by
 
 OUT = TOP / "out/series"
 AUTHOR = "mm_batch developers <mm_batch@localhost>"
@@ -59,7 +59,7 @@ class Git:
 
 
 def listed(path, folder=TOP / "patches"):
-    """patches/<path>/files: patch without its number -> our files that come with it."""
+    """patches/<folder>/files: patch without its number -> our files that come with it."""
     table, patch = {}, None
     source = folder / path / "files"
     for line in source.read_text().splitlines() if source.exists() else []:
@@ -75,30 +75,30 @@ def listed(path, folder=TOP / "patches"):
     return table
 
 
-def without(text, later):
-    """A file that paths share, as it is before the later ones: lines that name one of those are left out,
-    with the attributes above them."""
-    if not later:
-        return text
-    names = re.compile("|".join(later), re.I)
-    kept = []
-    for line in text.splitlines(keepends=True):
-        if not names.search(line):
-            kept.append(line)
-            continue
-        while kept and re.match(r"\s*#\[", kept[-1]):
-            kept.pop()
-    return "".join(kept)
+def is_within(before, after):
+    """None if a file's lines are all in its later state, in their order; else the first that is not."""
+    later = iter(after.splitlines())
+    return next((line for line in before.splitlines() if line not in later), None)
 
 
 class Plan:
-    """What each path brings: its patches, and our files by patch."""
+    """What each folder brings: its patches, and our files by patch.
 
-    def __init__(self, paths, ours, folder=TOP / "patches"):
-        self.folder, self.ours = folder, ours
-        self.paths = [p for p in paths if patches_of(p, folder)]
-        self.tables = {p: listed(p, folder) for p in self.paths}
+    A file that several paths bring is as we have it with the last of them. As it is with an earlier one stands
+    in that one's shared/, and a later path only adds lines to it.
+    """
+
+    def __init__(self, folders, ours, top=TOP / "patches"):
+        self.folder, self.ours = top, ours
+        self.paths = [p for p in folders if patches_of(p, top)]
+        self.tables = {p: listed(p, top) for p in self.paths}
         self.check()
+        self.states = {path: self.state(path) for path in self.paths}
+        self.check_states()
+
+    def named(self, path):
+        """Our files that come with a path, in any of its patches."""
+        return {name for names in self.tables[path].values() for name in names}
 
     def check(self):
         seen = set()
@@ -111,24 +111,51 @@ class Plan:
                 gone = sorted(set(names) - set(self.ours))
                 if gone:
                     raise Error(f"{source} names {gone[0]}, which is not ours", "correct the table")
-                seen |= set(names)
+            seen |= self.named(path)
         absent = sorted(set(self.ours) - seen)
         if absent:
             raise Error(f"no patch brings {', '.join(absent)}", f"name it in {self.folder}/<path>/files")
 
+    def next_with(self, path, name):
+        """The next path that brings a file, too, or None."""
+        later = self.paths[self.paths.index(path) + 1:]
+        return next((p for p in later if name in self.named(p)), None)
+
+    def state(self, path):
+        """Name -> content of the files that come with a path."""
+        shared = self.folder / path / "shared"
+        kept = {str(f.relative_to(shared)): f for f in shared.rglob("*") if f.is_file()}
+        found = {}
+        for name in self.named(path):
+            other = self.next_with(path, name)
+            if not other:
+                found[name] = self.ours[name]
+                continue
+            if name not in kept:
+                raise Error(f"{path} and {other} bring {name}, and {shared / name} is not there",
+                            f"copy there what it was before {other}")
+            found[name] = kept.pop(name).read_bytes()
+        if kept:
+            raise Error(f"{shared} has {min(kept)}, which no later path brings", "remove it, or name it in their files")
+        return found
+
+    def check_states(self):
+        for path, state in self.states.items():
+            for name, content in state.items():
+                other = self.next_with(path, name)
+                if not other:
+                    continue
+                mine, after = content.decode(), self.states[other][name].decode()
+                line = is_within(mine, after)
+                if line is not None:
+                    raise Error(f"{self.folder / path}/shared/{name} has a line that it has not with {other} "
+                                f"({line.strip()!r})", "a later path only adds lines: change it in both")
+                if mine == after:
+                    raise Error(f"{other} brings {name} and adds nothing to it", "leave it out of its files")
+
     def files(self, path, patch):
         """Our files that come with a patch, as they are in that path's series."""
-        later = self.paths[self.paths.index(path) + 1:]
-        # The modules that later paths bring, by their names as words.
-        here = {name for p in self.paths if p not in later for names in self.tables[p].values() for name in names}
-        modules = {rf"\b{pathlib.Path(name).stem}\b" for p in later for names in self.tables[p].values()
-                   for name in names if name not in here and name.endswith(".rs")}
-        found = {}
-        for name in self.tables[path].get(NUMBER.sub("", patch.name), []):
-            shared = [p for p in later if any(name in names for names in self.tables[p].values())]
-            content = self.ours[name]
-            found[name] = without(content.decode(), [*shared, *sorted(modules)]).encode() if shared else content
-        return found
+        return {name: self.states[path][name] for name in self.tables[path].get(NUMBER.sub("", patch.name), [])}
 
 
 def signer():
@@ -146,7 +173,7 @@ def commit_patch(git, patch, files, sob):
     done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
     if done.returncode:
         why = (done.stderr.splitlines() or ["no reason given"])[0]
-        raise Error(f"{patch.name} does not apply ({why})", "give an unpatched 7.2.y source by KSRC=")
+        raise Error(f"{patch.name} does not apply ({why})", "give an unpatched 7.3.y source by KSRC=")
     for name, content in files.items():
         (git.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (git.folder / name).write_bytes(content)
@@ -205,13 +232,13 @@ def write_series(base_tree, version, scratch, out, plan, sob=None):
 def unsigned_series(base):
     """The series for a check, beside what the user made; returns its folders."""
     return write_series(base.tree, base.version, base.work / "series-git", base.work / "series-out",
-                        Plan(PATHS, our_files()))
+                        Plan(SERIES, our_files()))
 
 
 def make_series():
     """The verb: writes the series against the base, and says how to apply it."""
     base = Base()
-    plan = Plan(PATHS, our_files())
+    plan = Plan(SERIES, our_files())
     folders = write_series(base.tree, base.version, base.work / "series-git", OUT, plan, signer())
     for folder in folders:
         nr = len(list(folder.glob("*.patch"))) - 1

@@ -13,7 +13,6 @@ import subprocess
 from . import guest
 from .boot import boot
 from .common import FAIL, PASS, Error, objects_built, run, write_atomically
-from .kbuild import make_command
 from .ktap import verdict
 from .kunit import NEEDS
 from .tree import replace
@@ -83,7 +82,7 @@ class States:
                         "see what the patch does to Kconfig")
 
     def make(self, *targets):
-        run(make_command(self.build.tree, self.build.out, self.build.arch) + list(targets),
+        run(self.build.command(*targets),
             self.build.base.work / f"{self.build.out.name}-states.log", "building " + " ".join(targets),
             on_line=objects_built())
 
@@ -99,9 +98,10 @@ class States:
         archive = guest.initrd(folder, UP)
         log = folder / f"{index:04}.log"
         ended = boot(self.build, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
-                     initrd=archive, icount=False, timeout=300, log=log, finished=f"^{guest.DONE}")
-        if ended.code != PASS:
-            return ended.code, f"{ended.why} (console: {log})"
+                     initrd=archive, icount=False, timeout=300, log=log, finished=f"^{guest.DONE}|^{guest.FAILED}")
+        failed = guest.failure(ended)
+        if ended.code != PASS or failed:
+            return ended.code or FAIL, f"{failed or ended.why} (console: {log})"
         if self.build.symbol("CONFIG_MM_BATCH_KUNIT_TEST") != "y":
             return PASS, "booted"
         code, line = verdict(self.build.tree / "tools/testing/kunit/kunit.py", log, log.with_suffix(".xml"))
@@ -119,7 +119,7 @@ class States:
     def named_by_headers(self, symbol):
         """Whether the base's headers have it: an inline function that the compiler now puts out of line."""
         folders = [self.build.base.tree / "include", *self.build.base.tree.glob("arch/*/include")]
-        return subprocess.run(["grep", "-rqw", "--include=*.h", symbol, *folders]).returncode == 0
+        return subprocess.run(["grep", "-rqwF", "--include=*.h", "-e", symbol, *folders]).returncode == 0
 
     def symbols(self):
         """The names in page_alloc.o and vmlinux, without the numbers that compilers add."""

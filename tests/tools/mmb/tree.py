@@ -15,11 +15,12 @@ import subprocess
 
 from . import hooks
 from .common import CACHE, TOP, Error, brought, need_space, say, write_atomically
+from .paths import PATHS
 
 SUPPORTED = (7, 3)
 
-# The order in which the paths build upon each other; each has its patches in patches/<path>/.
-PATHS = ["fixes", "contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
+# The series' folders in patches/: fixes, which need nothing else, and the paths.
+SERIES = ["fixes", *PATHS]
 # What is offered to C, which needs none of them: CONFIG=better_c.
 BETTER_C = "better_c"
 
@@ -39,10 +40,10 @@ def version_of(tree):
         if not (tree / "mm/page_alloc.c").exists():
             raise AttributeError
     except (OSError, AttributeError):
-        raise Error(f"{tree} is no kernel source tree", "give the top folder of a 7.2.y source") from None
+        raise Error(f"{tree} is no kernel source tree", "give the top folder of a 7.3.y source") from None
     if tuple(map(int, parts[:2])) != SUPPORTED:
         raise Error(f"{tree} is Linux {'.'.join(parts)}, which the series does not support",
-                    "give a 7.2.y source")
+                    "give a 7.3.y source")
     return ".".join(parts)
 
 
@@ -128,14 +129,14 @@ def metered():
 
 
 def patches_of(path, folder=TOP / "patches"):
-    """A path's patches in their order, without its cover letter."""
+    """The patches of a folder in their order, without its cover letter."""
     return sorted(p for p in (folder / path).glob("[0-9]*.patch") if not p.name.startswith("0000-"))
 
 
 def series():
     """The patches to build with. The last two folders are for evaluation only."""
     more = [BETTER_C] if os.environ.get("CONFIG") == BETTER_C else []
-    return [patch for path in PATHS + more + (["meter"] if metered() else []) for patch in patches_of(path)]
+    return [patch for path in SERIES + more + (["meter"] if metered() else []) for patch in patches_of(path)]
 
 
 def touched_by(patches):
@@ -161,7 +162,7 @@ def patched_files(base, scratch):
         if applied.returncode:
             why = (applied.stderr.splitlines() or ["no reason given"])[0]
             raise Error(f"{patch.name} does not apply to Linux {base.version} ({why})",
-                        "give an unpatched 7.2.y source by KSRC=")
+                        "give an unpatched 7.3.y source by KSRC=")
     return {name: (scratch / name).read_bytes() for name in touched}
 
 

@@ -18,7 +18,7 @@ INPUTS = ["include/uapi", "arch/{arch}/include/uapi", "tools/include", "tools/te
           "tools/testing/selftests/Makefile", "tools/testing/selftests/kselftest*.h", "mm/gup_test.h", TOOL,
           *(f"tools/testing/selftests/{name}" for name in (*TARGETS, "clone3", "pidfd"))]
 # What their build leaves in the tree.
-LEFT = ["local_config.h", "local_config.mk"]
+LEFT = ["local_config.h_gen", "local_config.mk"]
 
 
 def compiler(arch, sysroot):

@@ -10,7 +10,7 @@ import pathlib
 import re
 
 from .common import FAIL, PASS, Error, brought, objects_built, run
-from .kbuild import Build, make_command
+from .kbuild import Build
 from .tree import lend, replace
 
 OBJECTS = ["mm/page_alloc.o", "mm/mm_batch_modes.o", "mm/mm_batch/mm_batch.o", "rust/bindings.o"]
@@ -90,14 +90,14 @@ class VariantBuild:
             base.config = distribution_config()
         self.build = Build(base, tree, variant.arch, variant.folder)
         # The compiler of C alone: the rest of the toolchain is the same.
-        self.variables = [f"CC={variant.cc}"] if variant.cc else []
+        self.build.variables = [f"CC={variant.cc}"] if variant.cc else []
 
     def configure(self):
         """Sets .config; what is not as the name says is an error."""
         variant, build = self.variant, self.build
         build.out.mkdir(parents=True, exist_ok=True)
         text = altered("" if variant.distribution else build.fragments(), variant.settings)
-        dropped = {s.removeprefix("CONFIG_") for s in build.kconfig(text, self.variables)}
+        dropped = {s.removeprefix("CONFIG_") for s in build.kconfig(text)}
         config = (build.out / ".config").read_text()
         bad = sorted(dropped - set(variant.drops)) + wrong(config, variant.settings)
         if variant.cc and not re.search(r"^CONFIG_CC_IS_GCC=y$", config, re.M):
@@ -117,8 +117,7 @@ class VariantBuild:
                 self.configure()
                 for name in OBJECTS:
                     (self.build.out / name).unlink(missing_ok=True)
-                command = make_command(self.build.tree, self.build.out, self.variant.arch) + self.variables
-                run(command + ["mm/", "rust/"], self.build.log, f"building {self.variant.name}", on_line=objects_built())
+                run(self.build.command("mm/", "rust/"), self.build.log, f"building {self.variant.name}", on_line=objects_built())
         except Error as error:
             return FAIL, str(error)
         absent = [name for name in OBJECTS if not (self.build.out / name).exists()]

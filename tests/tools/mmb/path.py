@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a path is to the tools: what paths/<path>.py declares, once, and all tools take from there."""
+
+import os
+from dataclasses import dataclass, field, fields, replace
+
+from .common import TOP, Error
+
+WORKLOADS = TOP / "tests/kernel/workloads"
+# What reclaim's rows map; 80 % of it are reclaimed. The seed's workload is RECLAIM_MIB=10240.
+MIB = 32
+
+
+def mib():
+    given = os.environ.get("RECLAIM_MIB") or str(MIB)
+    if not given.isdecimal() or int(given) < 8:
+        raise Error(f"RECLAIM_MIB={given} is no size", "give MiB, 8 or more, as in RECLAIM_MIB=10240")
+    return int(given)
+
+
+def times(scale, longer):
+    return (5 if scale == "full" else 1) * longer
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A limit in each configuration; None: the row is shown there without one. Each must be stated."""
+
+    release: float | None
+    distro: float | None
+    noinline: float | None
+    better_c: float | None
+
+
+CONFIGURATIONS = [f.name for f in fields(Limits)]
+NONE = Limits(release=None, distro=None, noinline=None, better_c=None)
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A kind of boot that rows run in: its workload, and what its guest has. What is mapped must fit."""
+
+    name: str
+    script: str  # of tests/kernel/workloads: makes the guest ready, and defines the rows' commands
+    cpus: int = 1
+    disk: bool = False  # for what is mapped
+    loops: bool = True  # rows have loops; else only more parts make a run longer
+    programs: tuple = ()  # of tests/kernel/workloads
+    reader: str | None = None  # the kernel's function that times a row; None: a module of ours
+
+    def commands(self):
+        """What its job begins with."""
+        return f"mib={mib()}\n{(WORKLOADS / self.script).read_text()}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the evaluation: what is run, how often, and what it must reach."""
+
+    workload: str
+    command: str  # in the guest; {loops} or {mib} is replaced
+    metric: str  # what the table shows
+    unit: str  # of what it is a quotient
+    boot: Boot
+    limits: Limits  # Rust/C at most, plus the row's noise
+    gains: Limits = NONE  # off/Rust at least
+    loops: int = 1  # of one part of a short run
+    aim: float | None = None
+    published: str | None = None
+    more: tuple = ()  # metrics that are written down with it
+    path: str = ""  # whose it is; Path says it
+
+    def command_for(self, scale, longer=1):
+        return self.command.format(loops=self.loops_for(scale, longer), mib=mib())
+
+    def loops_for(self, scale, longer=1):
+        return self.loops * (times(scale, longer) if self.boot.loops else 1)
+
+    def parts_for(self, scale, longer=1):
+        """Parts of a run."""
+        return 4 if self.boot.loops else 2 * times(scale, longer)
+
+    def seconds(self, scale):
+        """Of a run, about."""
+        return (4 if scale == "full" else 0.8) * (1 if self.boot.loops else max(1, mib() / MIB))
+
+    def limit(self, config):
+        return getattr(self.limits, config)
+
+    def gain(self, config):
+        return getattr(self.gains, config)
+
+
+@dataclass(frozen=True)
+class KunitBoot:
+    """A boot with KUnit: what its command line turns on, and which suites it runs."""
+
+    name: str
+    flavour: str
+    arguments: str = ""
+    on: frozenset = frozenset()  # conditions of cases, see Path.conditions
+    cpus: int = 1  # some suites count exactly, which no other CPU may disturb
+    only: str = "mm_batch*"  # a glob of suites
+
+    def skips(self, build):
+        """The cases that must be skipped in this boot, and no others."""
+        # Which imports this module.
+        from .paths import PATHS
+
+        return {case for path in PATHS.values() for case, condition in path.conditions.items()
+                if condition not in self.on}
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path. Its patches are in patches/<name>/, its selftests in tests/kernel/selftests/."""
+
+    name: str
+    about: str  # what the report says of its rows; {mib} is what is mapped, {c} what mode c is
+    rows: tuple
+    suites: tuple  # of KUnit, at boot and once more from debugfs
+    suites_late: tuple = ()  # from debugfs alone, as they need what a guest sets up
+    boot_needs: str = ""  # of the command line, where its suites and selftests run
+    conditions: dict = field(default_factory=dict)  # suite.case -> what a boot must turn on, or it is skipped
+    kunit_boots: tuple = ()
+    # What mode c is. None: there is none, and setting it is EINVAL.
+    c: str | None = "the kernel's batch as 7.3 has it"
+    # What mode c is with CONFIG=better_c: a twin, by patches/better_c/. None: as everywhere else.
+    twin: str | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "rows", tuple(replace(row, path=self.name) for row in self.rows))
+
+    def what_c_is(self, config):
+        """What mode c is in a configuration, or None."""
+        return self.twin if config == "better_c" and self.twin else self.c
+
+    def modes(self, config):
+        """Its modes in a configuration, in the order of a table's columns."""
+        return ("off", "c", "rust") if self.what_c_is(config) else ("off", "rust")
+
+    def head(self, config):
+        """The name of mode c's column."""
+        return "twin" if config == "better_c" and self.twin else "C"

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""contig_free: freeing ranges of order-0 pages."""
+
+from ..path import KunitBoot, Limits, Path, Row
+from ..workloads import BENCH
+
+ABOUT = """The figures are per page, or per loop of test_vmalloc.
+
+`off` is page by page, `{head}` {c}, `Rust` this project's. Rust is ahead because of its
+algorithm: one walk over contiguous struct pages, and a prepare that is inlined where no hook is on. C could have
+that as well; what the language itself costs needs the same algorithm in C, which is not measured yet.
+
+The order rows free with interrupts off, and the block that comes and goes has neighbours that stay allocated, so
+that it merges with nothing; cma16384 is cma_release() alone. Pages are not cleared when they are handed out
+(init_on_alloc=0), which is part of a loop of test_vmalloc."""
+
+# workload: Rust/C at most in each configuration; None is shown without a limit.
+#                 release distro noinline better_c
+LIMITS = {
+    "order0":     (1.00, None, None, None),
+    "order3":     (1.02, None, None, None),
+    "order4":     (0.85, None, None, None),
+    "order9":     (0.75, None, None, None),
+    "range3077":  (1.02, None, None, None),
+    "vmalloc":    (1.02, None, None, None),  # each of its rows
+    "cma16384":   (1.02, None, None, None),
+}
+
+# test_vmalloc, relative to v6.18 (v6.19-rc1 -> with the change), % on arm64: the seed's table.
+VMALLOC_PUBLISHED = {
+    (1, 0): "0.10 -> -1.04", (4, 0): "-22.74 -> +14.12", (16, 0): "-23.63 -> +43.81",
+    (16, 1): "-1.58 -> +102.28", (64, 0): "-24.39 -> +89.64", (64, 1): "+2.34 -> +181.42",
+    (256, 0): "-23.29 -> +111.05", (256, 1): "+3.74 -> +213.52", (512, 0): "-23.80 -> +118.28",
+    (512, 1): "-2.84 -> +427.65",
+}
+
+
+def bench(workload, loops, **kw):
+    return Row(workload, f"bench {workload} {{loops}}", "insn_per_page", "page", BENCH, Limits(*LIMITS[workload]),
+               loops=loops, **kw)
+
+
+def vmalloc(pages, huge):
+    published = VMALLOC_PUBLISHED.get((pages, huge))
+    return Row(f"vmalloc-p{pages}-h{huge}", f"vmalloc {pages} {huge} {{loops}}", "insn_per_loop",
+               "loop of test_vmalloc", BENCH, Limits(*LIMITS["vmalloc"]), loops=max(40000 // pages, 500),
+               published=published and published + " %")
+
+
+ROWS = (
+    bench("order0", 8000),
+    bench("order3", 2000),
+    bench("order4", 2000, aim=0.57),
+    bench("order9", 100, aim=0.37, published="1,684,366 -> 136,216 us"),
+    bench("range3077", 4),
+    *(vmalloc(pages, huge) for huge in (0, 1) for pages in (1, 4, 16, 64, 256, 512)),
+    bench("cma16384", 2, published="1406 -> 402 us"),
+)
+
+# Hooks that freeing must not miss: name -> what turns it on. KASAN, lockdep, debug objects,
+# page_table_check and allocation tags are always on in the debug kernel.
+HOOKS = {"page_owner": "page_owner=on", "page_table_check": "page_table_check=on", "page_poison": "page_poison=1",
+         "init_on_free": "init_on_free=1"}
+DEBUG = {"kasan", "no_locks", "no_objects", "page_table_check", "alloc_tag", "faults"}
+
+PATH = Path(
+    name="contig_free",
+    about=ABOUT,
+    rows=ROWS,
+    suites=("mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks"),
+    suites_late=("guest_mm_batch",),
+    boot_needs="cma=160M",
+    conditions={f"mm_batch_hooks.test_{hook}": hook for hook in {*HOOKS, "kasan", "no_locks", "no_objects", "alloc_tag",
+                                                                     "debug_pagealloc"}}
+    | {"mm_batch_contig_free.test_fault_prepare": "faults"},
+    kunit_boots=(
+        KunitBoot("kunit", "release"),
+        # One hook at a time: with two on, the gate of the fast prepare may forget either.
+        *(KunitBoot(f"kunit-{hook.replace('_', '-')}", "release", argument, frozenset({hook}))
+          for hook, argument in HOOKS.items()),
+        KunitBoot("kunit", "debug", "page_owner=on page_poison=1", frozenset(DEBUG | {"page_owner", "page_poison"})),
+        KunitBoot("kunit-init-on-free", "debug", "init_on_free=1", frozenset(DEBUG | {"init_on_free"})),
+        KunitBoot("kunit-debug-pagealloc", "debug", "debug_pagealloc=on", frozenset(DEBUG | {"debug_pagealloc"}),
+                  only="mm_batch_hooks"),
+    ),
+)
