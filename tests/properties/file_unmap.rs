@@ -273,7 +273,10 @@ fn without_cont(words: Vec<u64>) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(4096)
+    })]
 
     /// The length, and what is merged, for any set of bits to respect.
     #[test]
