@@ -288,6 +288,10 @@ impl FreeBlock {
 /// Prepared pages, on their way to the allocator of `mm`.
 ///
 /// Dropped, it frees what it holds, as [`PreparedRun::free`] does.
+///
+/// # Invariants
+///
+/// `left` is what was prepared and is in no [`FreeBlock`] yet.
 #[derive(Debug)]
 #[must_use = "name the place where the pages are freed"]
 pub struct PreparedRun<'mm, M: ContigMm> {
@@ -301,6 +305,7 @@ impl<'mm, M: ContigMm> PreparedRun<'mm, M> {
     #[inline]
     pub fn first_of<H: Held>(mm: &'mm M, pages: Section<H>) -> (Self, Option<Section<H>>) {
         let (left, rest) = mm.prepare_run(pages);
+        // INVARIANT: All of it, yet.
         (Self { mm, left }, rest)
     }
 

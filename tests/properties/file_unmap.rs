@@ -273,7 +273,10 @@ fn without_cont(words: Vec<u64>) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(4096)
+    })]
 
     /// The length, and what is merged, for any set of bits to respect.
     #[test]
@@ -335,23 +338,6 @@ proptest! {
         prop_assert_eq!(unmapped(got), Some(case.run(case.at, Respect::default())));
     }
 
-    /// What is not of this path is not touched: swap-backed anonymous folios, and those that are in
-    /// the swap cache all the same.
-    #[test]
-    fn what_is_not_of_this_path_is_not_touched(case in case(true), swapbacked: bool) {
-        let mut case = case;
-        case.layout.swapcache = !swapbacked;
-        let mm = Mm::new(case.layout.clone(), &case.words);
-        let folio = case.folio();
-        if swapbacked {
-            folio.set_swapbacked();
-        }
-        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
-        prop_assert_eq!(got, Outcome::NotMine);
-        prop_assert_eq!(done, []);
-        prop_assert_eq!(mm.table.words(), case.words);
-    }
-
     /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
     /// become those of the run; what does not, discards it.
     #[test]
@@ -396,5 +382,29 @@ proptest! {
         prop_assert_eq!(mm.rss().pages, before.pages - gone as i64);
         prop_assert_eq!(folio.is_swapbacked(), redirtied);
         prop_assert_eq!(folio.is_dirty(), union & DIRTY != 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(64)
+    })]
+
+    /// What is not of this path is not touched: swap-backed anonymous folios, and those that are in
+    /// the swap cache all the same.
+    #[test]
+    fn what_is_not_of_this_path_is_not_touched(case in case(true), swapbacked: bool) {
+        let mut case = case;
+        case.layout.swapcache = !swapbacked;
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let folio = case.folio();
+        if swapbacked {
+            folio.set_swapbacked();
+        }
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
+        prop_assert_eq!(got, Outcome::NotMine);
+        prop_assert_eq!(done, []);
+        prop_assert_eq!(mm.table.words(), case.words);
     }
 }

@@ -8,6 +8,10 @@ use mm_batch::{pte::PteArch, pte_run::PtePart};
 
 pub fn cut<A: PteArch>(part: PtePart, nr: NonZero<u32>) -> PtePart {
     #[cfg(bad)]
-    let part = PtePart { at: 1, first: part.first(), nr: part.nr() };
+    let part = PtePart {
+        at: 1,
+        first: part.first(),
+        nr: part.nr(),
+    };
     part.split_off_front::<A>(nr).0
 }

@@ -14,5 +14,8 @@ pub fn read<T: PteTable>(at: &PteIndex<'_, T>) -> Pte {
 
 #[cfg(bad)]
 pub fn read_on<T: PteTable>(at: &PteIndex<'_, T>, other: &T) -> Pte {
-    T::ptep_get(&PteIndex { table: other, index: at.get() })
+    T::ptep_get(&PteIndex {
+        table: other,
+        index: at.get(),
+    })
 }

@@ -48,7 +48,7 @@ def mmb(*names):
                    for source in sources(name)))
 
 
-USER = ("rust/", "shim/", "tests/model/", "tests/loom/", "tests/compile_fail/", "tests/lib.rs", "tests/Cargo.toml",
+USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/compile_fail/", "tests/lib.rs", "tests/Cargo.toml",
         "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
 KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", "tests/kernel/free_pages_prepare.hooks",
           "tests/kernel/splats", *mmb())
