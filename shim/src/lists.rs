@@ -4,7 +4,7 @@
 //!
 //! What breaks a rule that the kernel relies on panics here, where the kernel would corrupt itself.
 //!
-//! | here                    | in 7.2, mm/page_alloc.c                                           |
+//! | here                    | in 7.3, mm/page_alloc.c                                           |
 //! |-------------------------|-------------------------------------------------------------------|
 //! | [`Lists::prepare`]      | the result of `__free_pages_prepare()`: true, or leaked  |
 //! | [`Lists::free_block`]   | `__free_frozen_pages()` with `FPI_PREPARED`                         |
@@ -15,7 +15,7 @@
 //! | natural alignment       | the `VM_WARN_ON_ONCE()` of `split_large_buddy()`                  |
 //!
 //! Left out: merging of buddies, cutting a block into pageblocks, migratetypes and isolation, the
-//! pcp's batch and high mark, its trylock and what happens when that fails, `FPI_TRYLOCK`, and
+//! pcp's batch and high mark, its trylock and what happens when that fails, `FPI_NOLOCK`, and
 //! allocation: a page is freed at most once in a model. One lock stands for the zone's and the
 //! pcp's. PMD-sized blocks go to the pcp, as with `CONFIG_TRANSPARENT_HUGEPAGE`.
 
@@ -56,7 +56,7 @@ impl Block {
 }
 
 /// The order of a PMD-sized block on x86_64 and arm64 with 4 KiB pages (C: `PMD_ORDER`,
-/// include/linux/pgtable.h, 7.2).
+/// include/linux/pgtable.h, 7.3).
 pub const PMD_ORDER: u32 = 9;
 const PAGE_ALLOC_COSTLY_ORDER: u32 = 3;
 
