@@ -2,19 +2,21 @@
 
 //! A large folio as far as unmapping goes: its counts, its flags, and who looks at it meanwhile.
 //!
-//! | here                        | in 7.2                                                        |
-//! |-----------------------------|---------------------------------------------------------------|
-//! | [`Folio::ref_count`]        | `folio_ref_count()`, include/linux/page_ref.h                  |
-//! | [`Folio::mapcount`]         | `folio_mapcount()`, include/linux/mm.h                         |
-//! | [`Folio::extra_refs`]       | both, between `folio_lock_large_mapcount()` and its counterpart |
-//! | [`Folio::add_rmap`], [`Folio::remove_rmap`] | `folio_add_large_mapcount()`, `folio_sub_large_mapcount()`, include/linux/rmap.h: a load and a store under a lock |
-//! | [`Folio::copy_present_ptes`] | `copy_present_ptes()`, mm/memory.c, another mm's fork: references, then mappings |
-//! | [`Folio::zap_present_ptes`] | `zap_present_folio_ptes()`, mm/memory.c, and the flush behind it: mappings, then references |
-//! | [`Folio::mark_dirty`]       | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag    |
-//! | [`Folio::put_refs`]         | `folio_put_refs()`, include/linux/mm.h                         |
-//! | [`Folio::ref_freeze`], [`Folio::ref_unfreeze`] | the same, include/linux/page_ref.h          |
-//! | [`gup_fast`]                | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET`   |
-//! | [`Pinned::write_and_put`]   | what a driver does with the page: write, `set_page_dirty()`    |
+//! | here                         | in 7.3                                                       |
+//! |------------------------------|--------------------------------------------------------------|
+//! | [`Folio::ref_count`]         | `folio_ref_count()`, include/linux/page_ref.h                |
+//! | [`Folio::mapcount`]          | `folio_mapcount()`, include/linux/mm.h                       |
+//! | [`Folio::extra_refs`]        | their difference under `folio_lock_large_mapcount()`         |
+//! | [`Folio::add_rmap`]          | `folio_add_large_mapcount()`, include/linux/rmap.h           |
+//! | [`Folio::remove_rmap`]       | `folio_sub_large_mapcount()`, same file                      |
+//! | [`Folio::copy_present_ptes`] | `copy_present_ptes()`, mm/memory.c, of another mm            |
+//! | [`Folio::zap_present_ptes`]  | `zap_present_folio_ptes()`, same file, and the put behind it |
+//! | [`Folio::mark_dirty`]        | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag  |
+//! | [`Folio::put_refs`]          | `folio_put_refs()`, include/linux/mm.h                       |
+//! | [`Folio::ref_freeze`]        | `folio_ref_freeze()`, include/linux/page_ref.h               |
+//! | [`Folio::ref_unfreeze`]      | `folio_ref_unfreeze()`, same file                            |
+//! | [`gup_fast`]                 | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET` |
+//! | [`Pinned::write_and_put`]    | what a driver does with the page: write, `set_page_dirty()`  |
 //!
 //! Every folio is a large one, of a kernel with transparent huge pages: of a small one, or without
 //! `CONFIG_MM_ID`, the mapcount is changed without a lock.

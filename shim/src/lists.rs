@@ -15,7 +15,7 @@
 //! | natural alignment       | the `VM_WARN_ON_ONCE()` of `split_large_buddy()`                  |
 //!
 //! Left out: merging of buddies, cutting a block into pageblocks, migratetypes and isolation, the
-//! pcp's batch and high mark, its trylock and what happens when that fails, `FPI_TRYLOCK`, and
+//! pcp's batch and high mark, its trylock and what happens when that fails, `FPI_NOLOCK`, and
 //! allocation: a page is freed at most once in a model. One lock stands for the zone's and the
 //! pcp's. PMD-sized blocks go to the pcp, as with `CONFIG_TRANSPARENT_HUGEPAGE`.
 

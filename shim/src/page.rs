@@ -2,7 +2,7 @@
 
 //! A struct page as far as freeing goes: its reference count, and its content.
 //!
-//! | here                  | in 7.2                                                              |
+//! | here                  | in 7.3                                                              |
 //! |-----------------------|---------------------------------------------------------------------|
 //! | [`Page::count`]       | `page_ref_count()`, include/linux/page_ref.h                        |
 //! | [`Page::try_get`]     | `folio_try_get()`, `page_ref_add_unless_zero()`, same file          |
@@ -56,7 +56,7 @@ impl Page {
 
     /// A speculative reference: fails on a page whose count is zero.
     ///
-    /// C: `folio_try_get()`, include/linux/page_ref.h, 7.2; for a page, `get_page_unless_zero()`,
+    /// C: `folio_try_get()`, include/linux/page_ref.h, 7.3; for a page, `get_page_unless_zero()`,
     /// include/linux/mm.h.
     pub fn try_get(&self) -> bool {
         let taken = smp::atomic_inc_not_zero(&self.refcount);
@@ -66,7 +66,7 @@ impl Page {
 
     /// Drops a reference; true if it was the last.
     ///
-    /// C: `put_page_testzero()`, include/linux/mm.h, 7.2; its `VM_BUG_ON_PAGE()` is the panic.
+    /// C: `put_page_testzero()`, include/linux/mm.h, 7.3; its `VM_BUG_ON_PAGE()` is the panic.
     ///
     /// # Panics
     ///

@@ -2,18 +2,19 @@
 
 //! PTEs: words that software changes under the page table lock, and hardware at any time.
 //!
-//! | here                         | in 7.2                                                       |
+//! | here                         | in 7.3                                                       |
 //! |------------------------------|--------------------------------------------------------------|
 //! | [`Table::ptep_get`]          | `ptep_get()`, include/linux/pgtable.h: one `READ_ONCE()`      |
 //! | [`Table::ptep_get_of_group`] | `contpte_ptep_get()`, arch/arm64/mm/contpte.c                 |
 //! | [`Table::get_and_clear`]     | `ptep_get_and_clear()`; relaxed, as on arm64                  |
-//! | [`Table::unfold`]            | `contpte_unfold()`, arch/arm64/mm/contpte.c, for one of them  |
+//! | [`Table::unfold`]            | `__contpte_try_unfold()`, arch/arm64/mm/contpte.c, for one    |
 //! | [`Table::set`]               | `set_pte()`: one `WRITE_ONCE()`                               |
 //! | [`Table::hardware_read`]     | a read by the CPU's MMU, which sets the young bit             |
 //! | [`Table::hardware_write`]    | a write by it, which sets young and dirty, or faults          |
 //!
 //! The layout is nobody's: each bit that the algorithm tells apart has a place, and `SPECIAL` stands
-//! for all that always count. Setting the dirty bit makes a PTE soft-dirty, as on x86.
+//! for all that always count. Hardware does not make a PTE soft-dirty; merging a dirty bit does, as
+//! x86's `pte_mkdirty()` (see [`crate::unmap`]).
 //!
 //! Left out: TLBs (a translation is looked up for each access; what a stale one can do is in the
 //! PTE's young and dirty bits), page table levels, young and dirty bits that hardware sets in

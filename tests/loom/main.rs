@@ -12,6 +12,8 @@ mod file_unmap;
 #[cfg(loom)]
 mod freeze;
 #[cfg(loom)]
+mod gup;
+#[cfg(loom)]
 mod other_mm;
 #[cfg(loom)]
 mod smp;
