@@ -15,8 +15,9 @@
 //! |---------------|-----------------|-------------|----------------------------------------------|--------------------|
 //! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]                           | [`pages`]          |
 //!
-//! Unsafe code is in `glue` and, as calls of ports, in the transactions; the rest forbids it. So
-//! policy may be wrong in what it frees or unmaps of its own, and by how much, but not twice.
+//! Unsafe code is in `glue` and, as promises to ports and by them, in the transactions; the rest
+//! forbids it. So a mistake of policy can make a run too long or too short for what was asked, or
+//! lose pages, but frees and unmaps nothing twice.
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
