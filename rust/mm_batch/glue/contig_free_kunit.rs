@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! `contig_free` against the C function that it replaces. What both do to real pages is tested by
-//! mm/tests/mm_batch_kunit.c.
+//! mm/tests/mm_batch_contig_free_kunit.c.
 
 use kernel::prelude::*;
 

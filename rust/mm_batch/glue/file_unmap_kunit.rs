@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `folio_pte_batch()` as the kernel runs it, for mm/tests/mm_batch_pte_batch_kunit.c, which
+//! `folio_pte_batch()` as the kernel runs it, for mm/tests/mm_batch_pte_run_kunit.c, which
 //! compares it with C's.
 
 use super::file_unmap::PteView;
