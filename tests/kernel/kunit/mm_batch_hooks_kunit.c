@@ -287,7 +287,7 @@ static bool is_unmapped(struct page *page)
 	return !kernel_page_present(page);
 }
 
-static void test_debug_pagealloc(struct kunit *test)
+static void test_direct_map(struct kunit *test)
 {
 	if (!debug_pagealloc_enabled_static())
 		kunit_skip(test, "needs CONFIG_DEBUG_PAGEALLOC and debug_pagealloc=on");
@@ -305,7 +305,7 @@ static struct kunit_case hooks_cases[] = {
 	KUNIT_CASE_PARAM(test_page_poison, free_gen_params),
 	KUNIT_CASE_PARAM(test_init_on_free, free_gen_params),
 	KUNIT_CASE_PARAM(test_kasan, free_gen_params),
-	KUNIT_CASE_PARAM(test_debug_pagealloc, free_gen_params),
+	KUNIT_CASE_PARAM(test_direct_map, free_gen_params),
 	{}
 };
 

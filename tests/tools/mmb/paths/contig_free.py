@@ -71,7 +71,7 @@ PATH = Path(
     suites_late=("guest_mm_batch",),
     boot_needs="cma=160M",
     conditions={f"mm_batch_hooks.test_{hook}": hook for hook in {*HOOKS, "kasan", "no_locks", "no_objects", "alloc_tag",
-                                                                     "debug_pagealloc"}}
+                                                                     "direct_map"}}
     | {"mm_batch_contig_free.test_fault_prepare": "faults"},
     kunit_boots=(
         KunitBoot("kunit", "release"),
@@ -80,7 +80,7 @@ PATH = Path(
           for hook, argument in HOOKS.items()),
         KunitBoot("kunit", "debug", "page_owner=on page_poison=1", frozenset(DEBUG | {"page_owner", "page_poison"})),
         KunitBoot("kunit-init-on-free", "debug", "init_on_free=1", frozenset(DEBUG | {"init_on_free"})),
-        KunitBoot("kunit-debug-pagealloc", "debug", "debug_pagealloc=on", frozenset(DEBUG | {"debug_pagealloc"}),
+        KunitBoot("kunit-debug-pagealloc", "debug", "debug_pagealloc=on", frozenset(DEBUG | {"direct_map"}),
                   only="mm_batch_hooks"),
     ),
 )
