@@ -56,7 +56,7 @@ PATH = Path(
     suites=("mm_batch_toy_unmap",),
     boot_needs="thp_anon=16K:always",
     conditions={"mm_batch_toy_unmap.test_two": "2cpu"},
-    kunit_boots=(KunitBoot("kunit-2cpu", "release", on=frozenset({"2cpu"}), cpus=2, only="mm_batch_toy_unmap"),),
+    kunit_boots=(KunitBoot("kunit-toy", "release", on=frozenset({"2cpu"}), cpus=2, only="mm_batch_toy_unmap"),),
     c=None,
     twin=", of which C has a twin",
 )
@@ -69,7 +69,7 @@ row, own = rows.ROWS[-2:]
 assert (row.path, row.workload, own.workload) == ("toy_unmap", "toy-64k", "toy-own")
 assert tree.SERIES[-1] == "toy_unmap"
 assert "mm_batch_toy_unmap" in kunit.AT_BOOT and kunit.NEEDS.endswith("thp_anon=16K:always")
-assert kunit.BOOTS["release"][-1].cpus == 2 and kunit.BOOTS["debug"][-1].name != "kunit-2cpu"
+assert kunit.BOOTS["release"][-1].cpus == 2 and kunit.BOOTS["debug"][-1].name != "kunit-toy"
 assert "mm_batch_toy_unmap.test_two" in kunit.BOOTS["release"][0].skips(None) - kunit.BOOTS["release"][-1].skips(None)
 assert kselftest.arguments("off", "release").endswith(" mm_batch.toy_unmap=off")
 assert "toy_unmap" not in kselftest.arguments("c", "release")
