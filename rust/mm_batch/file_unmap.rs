@@ -75,8 +75,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of the walk's folio; `None` if it is not of this path: swap-backed anonymous folios,
-    /// and those that are in the swap cache without being swap-backed, at which C warns.
+    /// The kind of the walk's folio; `None` if it is not of this path: swap-backed anonymous
+    /// folios, and those that are in the swap cache without being swap-backed, at which C warns.
     ///
     /// C: the branches of `try_to_unmap_one()` and `ttu_anon_folio()`, mm/rmap.c, 7.3.
     #[inline]
@@ -187,23 +187,23 @@ enum Lazyfree {
 }
 
 impl Lazyfree {
-    /// Judges by the references that are not of mappings. One is the caller's. If it is the only one,
-    /// nobody has a reference that was got by a PTE which is cleared, so nobody is going to write to
-    /// what it mapped.
+    /// Judges by the references that are not of mappings. One is the caller's. If it is the only
+    /// one, nobody has a reference that was got by a PTE which is cleared, so nobody is going to
+    /// write to what it mapped.
     ///
     /// A mapping's reference is taken before the mapping is counted, and dropped after it is not
-    /// counted any more. So at any moment there is one reference for the caller, one for each mapping
-    /// that is counted, one for each that is on its way in or out, and those of holders. But another
-    /// mm that maps the folio may fork or unmap it, under no lock that is held here, and of two reads
-    /// in a row each is of a moment of its own: a mapping that comes or goes in between makes up for
-    /// a holder, who is overlooked. It does not help to read the references again behind the
-    /// mappings. The reference that a fork takes may be seen after its mapping, as `folio_ref_add()`
-    /// orders nothing; and a fork and an unmapping may both be over in between.
+    /// counted any more. So at any moment there is one reference for the caller, one for each
+    /// mapping that is counted, one for each that is on its way in or out, and those of holders.
+    /// But another mm that maps the folio may fork or unmap it, under no lock that is held here,
+    /// and of two reads in a row each is of a moment of its own: a mapping that comes or goes in
+    /// between makes up for a holder, who is overlooked. It does not help to read the references
+    /// again behind the mappings. The reference that a fork takes may be seen after its mapping, as
+    /// `folio_ref_add()` orders nothing; and a fork and an unmapping may both be over in between.
     ///
     /// Therefore both are read under the lock that mappings are counted under. None comes or goes.
-    /// Each that is counted took its reference before the lock was taken here, and drops it after the
-    /// lock is released here, so that it is among the references which are read; and who is among
-    /// them beyond those and the caller is a holder, or on the way.
+    /// Each that is counted took its reference before the lock was taken here, and drops it after
+    /// the lock is released here, so that it is among the references which are read; and who is
+    /// among them beyond those and the caller is a holder, or on the way.
     #[inline]
     fn of<W: FileUnmapWalk>(cleared: &ClearedPtes<W>) -> Self {
         let walk = cleared.walk();
@@ -211,8 +211,8 @@ impl Lazyfree {
         // PTE again. Taking a lock does not order the two.
         walk.smp_mb();
         let extra = walk.folio_extra_refs();
-        // References read before the flag: who is gone by the count has left it. Freeing a lock does
-        // not order the two, either.
+        // References read before the flag: who is gone by the count has left it. Freeing a lock
+        // does not order the two, either.
         walk.smp_rmb();
         if walk.folio_test_dirty() && !walk.vma_droppable() {
             Self::Redirtied

@@ -164,8 +164,8 @@ impl<H: Held> Section<H> {
         self.0.frames
     }
 
-    /// For ports: the first `ready` pages, prepared, if there are any, and what comes after the page
-    /// that ended the walk.
+    /// For ports: the first `ready` pages, prepared, if there are any, and what comes after the
+    /// page that ended the walk.
     ///
     /// # Safety
     ///
@@ -186,7 +186,8 @@ impl<H: Held> Section<H> {
     }
 }
 
-/// Consecutive pages whose counts reached zero and whose prepare passed, and which are not free yet.
+/// Consecutive pages whose counts reached zero and whose prepare passed, and which are not free
+/// yet.
 ///
 /// # Invariants
 ///

@@ -11,10 +11,12 @@
 //! tokens of a transaction; the path's policy takes them from step to step; the transaction reaches
 //! mm only through a port trait, which `glue` (or the shim) implements.
 //!
-//! | path          | policy          | transaction | port                                         | of numbers only    |
-//! |---------------|-----------------|-------------|----------------------------------------------|--------------------|
-//! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]                           | [`pages`]          |
-//! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`unmap::UnmapWalk`], [`file_unmap::FileUnmapWalk`] | [`pte`], [`pte_run`] |
+//! | path          | policy          | transaction | port                            |
+//! |---------------|-----------------|-------------|---------------------------------|
+//! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]              |
+//! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::FileUnmapWalk`]   |
+//!
+//! What is left is of numbers only: page frames, and PTEs as words.
 //!
 //! Unsafe code is in `glue` and, as promises to ports and by them, in the transactions; the rest
 //! forbids it. So a mistake of policy can make a run too long or too short for what was asked, or

@@ -49,8 +49,8 @@ impl RunLength {
 ///
 /// # Invariants
 ///
-/// `at + nr` is at most the length of the run, and `first` is the word of its PTE `at`, but for bits
-/// that do not count in the run.
+/// `at + nr` is at most the length of the run, and `first` is the word of its PTE `at`, but for
+/// bits that do not count in the run.
 #[derive(Debug)]
 pub struct PtePart {
     first: Pte,

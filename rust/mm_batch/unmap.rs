@@ -13,9 +13,9 @@
 //!
 //! Each owns the walk, which stands for one stop under the page table lock, and consumes the one
 //! before. So a run is unmapped once, and while it is cleared nobody else has the walk. What may
-//! fail is a [`Stage`], entered before anything is final; a [`ClearedRun`] that is given up, or just
-//! dropped, has its stages undone, the last one first, and is mapped again. `mem::forget` can leave
-//! a run cleared, and its stages as they are; nothing else can.
+//! fail is a [`Stage`], entered before anything is final; a [`ClearedRun`] that is given up, or
+//! just dropped, has its stages undone, the last one first, and is mapped again. `mem::forget` can
+//! leave a run cleared, and its stages as they are; nothing else can.
 //!
 //! What it takes to restore is in the types as well: a [`MixedRun`], whose PTEs differ in their
 //! write bits, has no cleared state.
@@ -66,8 +66,8 @@ pub trait UnmapWalk {
     /// The page table from the walk's PTE on.
     fn view(&self) -> &Self::View;
 
-    /// Clears the first `nr` PTEs, each by an atomic exchange; returns the first, with the young and
-    /// dirty bits of all, and soft-dirty as the first was.
+    /// Clears the first `nr` PTEs, each by an atomic exchange; returns the first, with the young
+    /// and dirty bits of all, and soft-dirty as the first was.
     ///
     /// C: `flush_cache_range()` and `get_and_clear_ptes()`, include/linux/pgtable.h, 7.3.
     ///
@@ -98,8 +98,8 @@ pub trait UnmapWalk {
     ///
     /// # Safety
     ///
-    /// `cleared` is of the run that was cleared last; its PTEs are not present, while rmap, counters
-    /// and references still count them.
+    /// `cleared` is of the run that was cleared last; its PTEs are not present, while rmap,
+    /// counters and references still count them.
     unsafe fn set_ptes(&self, cleared: &PtePart);
 
     /// Leaves in PTEs what is to be known of mappings that are gone: a uffd-wp marker in each, if
@@ -296,8 +296,8 @@ impl<W: UnmapWalk> ClearedPtes<W> {
 /// A run that is mapped again, as it was refused a stage, and why.
 pub type Refusal<W, T> = (PteRun<W>, <T as Stage<W>>::Refused);
 
-/// A run of PTEs that are cleared, while rmap, counters and references still count its mappings, and
-/// the stages that it has been through.
+/// A run of PTEs that are cleared, while rmap, counters and references still count its mappings,
+/// and the stages that it has been through.
 ///
 /// Dropped, it is restored: see [`ClearedRun::restore`].
 ///
@@ -337,9 +337,10 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
 
     /// Undoes the stages and maps all of the run again.
     ///
-    /// That is not all as it was: the folio stays dirty if a PTE was, a deferred flush stays pending
-    /// (it will flush more than it must), and each PTE becomes as young and as dirty as any of the
-    /// run was. Write, soft-dirty and uffd bits are what they were: the run has them in common.
+    /// That is not all as it was: the folio stays dirty if a PTE was, a deferred flush stays
+    /// pending (it will flush more than it must), and each PTE becomes as young and as dirty as any
+    /// of the run was. Write, soft-dirty and uffd bits are what they were: the run has them in
+    /// common.
     #[inline]
     pub fn restore(self) -> PteRun<W> {
         let (ptes, stages) = self.into_parts();

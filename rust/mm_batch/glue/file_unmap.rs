@@ -153,9 +153,9 @@ impl PteTable for PteView {
 ///
 /// # Invariants
 ///
-/// For as long as it exists: the folio is locked, not hugetlb, and referenced by who walks; the page
-/// table lock of the view's PTE is held, and an rmap lock that keeps its VMA. When it was made, the
-/// PTE was present. No other walk is at this stop.
+/// For as long as it exists: the folio is locked, not hugetlb, and referenced by who walks; the
+/// page table lock of the view's PTE is held, and an rmap lock that keeps its VMA. When it was
+/// made, the PTE was present. No other walk is at this stop.
 struct RmapWalk {
     view: PteView,
     flags: c_uint,
@@ -235,7 +235,8 @@ impl UnmapWalk for RmapWalk {
         let PteView { vma, folio, .. } = self.view;
         // As wide as the counter before it is negated.
         let pages = (removed.get() as isize).wrapping_neg();
-        // SAFETY: By the method's requirement, so many of the folio's pages were counted in this mm.
+        // SAFETY: By the method's requirement, so many of the folio's pages were counted in this
+        // mm.
         unsafe { bindings::mm_batch_add_mm_counter(vma, folio, pages) }
     }
 
@@ -244,8 +245,8 @@ impl UnmapWalk for RmapWalk {
         let PteView {
             folio, page, vma, ..
         } = self.view;
-        // SAFETY: By the method's requirement, the mappings of so many pages from `page` on are gone
-        // and still counted; by the invariants, their lock is held.
+        // SAFETY: By the method's requirement, the mappings of so many pages from `page` on are
+        // gone and still counted; by the invariants, their lock is held.
         unsafe { bindings::mm_batch_remove_rmap_run(folio, page, nr.get() as c_int, vma) }
     }
 
@@ -336,9 +337,9 @@ fn differences() -> Differences {
 ///
 /// # Safety
 ///
-/// The folio is locked, large, referenced by the caller and not hugetlb. `*ptep` is present and maps
-/// its `page` at `address`, which is within `vma`. The page table lock is held, and an rmap lock that
-/// keeps `vma` and its mm. `flags` is without `TTU_HWPOISON`.
+/// The folio is locked, large, referenced by the caller and not hugetlb. `*ptep` is present and
+/// maps its `page` at `address`, which is within `vma`. The page table lock is held, and an rmap
+/// lock that keeps `vma` and its mm. `flags` is without `TTU_HWPOISON`.
 ///
 /// Context: page table lock held. Does not sleep.
 #[export]

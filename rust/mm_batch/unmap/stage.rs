@@ -40,8 +40,8 @@ pub trait Stage<W: UnmapWalk>: Sized {
     #[inline]
     fn undo(self, _ptes: &ClearedPtes<W>) {}
 
-    /// Does what follows from it, behind what the stages in front of it do, and before counters, rmap
-    /// and references.
+    /// Does what follows from it, behind what the stages in front of it do, and before counters,
+    /// rmap and references.
     #[inline]
     fn complete(self, _ptes: &ForGood<'_, W>) {}
 }

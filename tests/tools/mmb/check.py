@@ -17,8 +17,9 @@ from .states import States
 from .tree import BETTER_C, SERIES, Base, patches_of, stage
 from .variants import DISTRIBUTION, FULL, VariantBuild
 
-# Whoever submits the series signs it off. Kconfig sources the files that lie beside it.
-IGNORED = "MISSING_SIGN_OFF,EMBEDDED_FILENAME"
+# Whoever submits the series signs it off. Kconfig sources the files that lie beside it. A packaged source has no
+# history in which checkpatch could find the commit of a Fixes: line.
+IGNORED = "MISSING_SIGN_OFF,EMBEDDED_FILENAME,UNKNOWN_COMMIT_ID"
 # What a header of trace events looks like.
 TRACE = ",OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT"
 UNCHANGED = "unchanged since it passed"
