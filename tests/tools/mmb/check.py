@@ -5,16 +5,17 @@ when it is off, builds in other configurations, and pleases checkpatch.
 QUICK=1 is for CI: no boot, only patches that changed. FULL=1 adds configurations, and patches/versions.md.
 """
 
+import json
 import os
 import subprocess
 import time
 
 from . import applies
-from .common import FAIL, PASS, TOP, Error, Steps, say
+from .common import FAIL, PASS, TOP, Error, Steps, say, write_atomically
 from .kbuild import Build
 from .series import unsigned_series
 from .states import States
-from .tree import BETTER_C, SERIES, Base, patches_of, stage
+from .tree import BETTER_C, SERIES, Base, copy_base, patches_of, put_back, stage
 from .variants import DISTRIBUTION, FULL, VariantBuild
 
 # Whoever submits the series signs it off. Kconfig sources the files that lie beside it. A packaged source has no
@@ -163,6 +164,17 @@ def steps_of(states_left, quick, variants, full):
     return steps | {"series checkpatch": 15} | ({"series versions": 240} if full else {})
 
 
+def own_build(base, names, arch):
+    """What takes each state in turn: a tree and a build of its own, as every header that a patch touches would make
+    the kernel that is tested be built anew."""
+    tree, stamp = base.work / "series-linux", base.work / "series-touched.json"
+    before = set(json.loads(stamp.read_text())) if stamp.exists() else set()
+    copy_base(base, tree, before)
+    put_back(base, tree, before - set(names))
+    write_atomically(stamp, json.dumps(sorted(names)))
+    return Build(base, tree, arch, "series")
+
+
 def patches_check(arch):
     quick, full = (os.environ.get(name) == "1" for name in ("QUICK", "FULL"))
     # An evaluation's patches are not in what make series writes, and its configurations are not what is checked.
@@ -180,7 +192,7 @@ def patches_check(arch):
         steps.start("series checkpatch", "checkpatch --strict")
         for patch in patches:
             table.add("checkpatch", patch.name[:60], *checkpatch(tree, patch))
-        states = States(Build(base, tree, arch), git)
+        states = States(own_build(base, names, arch), git)
         check_states(table, steps, states, quick)
         stage()
         check_variants(table, steps, base, tree, states, variants)

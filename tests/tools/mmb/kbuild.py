@@ -68,7 +68,7 @@ def folder_name(arch, flavour):
 
 
 class Build:
-    """One configuration of one architecture. Flavours are release, debug and clippy (as release)."""
+    """One configuration of one architecture. Flavours are release, debug, and clippy and series (as release)."""
 
     def __init__(self, base, tree, arch, flavour="release"):
         self.base, self.tree, self.arch, self.flavour = base, tree, arch, flavour

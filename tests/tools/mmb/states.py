@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel after each patch of the series: built, booted, and what it leaves behind when it is off.
 
-The staged tree takes each state in turn, and its build folder builds what changed. tree.stage() brings both
-back, also after a killed run.
+A tree of its own takes each state in turn, and its build folder builds what changed.
 """
 
 import hashlib
@@ -21,7 +20,7 @@ UP = "cat /sys/module/mm_batch/parameters/* 2>/dev/null\n"
 
 
 class States:
-    """A repository's commits, as states of the staged tree."""
+    """A repository's commits, as states of a tree."""
 
     def __init__(self, build, git):
         self.build, self.git = build, git

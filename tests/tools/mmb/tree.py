@@ -181,6 +181,16 @@ def lend(base, name):
     write_atomically(stamp, json.dumps(sorted(set(json.loads(stamp.read_text())) | {name})))
 
 
+def put_back(base, tree, names):
+    """Gives files of a tree the content that they have in the base."""
+    for name in names:
+        original = base.tree / name
+        if original.exists():
+            replace(tree / name, original.read_bytes())
+        else:
+            (tree / name).unlink(missing_ok=True)
+
+
 def stage():
     """Makes the tree what it should be; returns the base and the tree."""
     base = Base()
@@ -192,12 +202,7 @@ def stage():
 
     wanted = patched_files(base, base.work / "series") | our_files()
     write_atomically(stamp, json.dumps(sorted(set(before) | set(wanted))))
-    for name in set(before) - set(wanted):
-        original = base.tree / name
-        if original.exists():
-            replace(tree / name, original.read_bytes())
-        else:
-            (tree / name).unlink(missing_ok=True)
+    put_back(base, tree, set(before) - set(wanted))
     changed = sum(replace(tree / name, content) for name, content in wanted.items())
     write_atomically(stamp, json.dumps(sorted(wanted)))
     if changed:
