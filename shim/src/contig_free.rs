@@ -227,8 +227,8 @@ impl<'mm> Cpu<'mm> {
     }
 }
 
-// SAFETY: A page of a model is no memory. The answers are the layout's.
 #[allow(unsafe_code)]
+// SAFETY: A page of a model is no memory. The answers are the layout's.
 unsafe impl ContigMm for Cpu<'_> {
     const MAX_PAGE_ORDER: u32 = MAX_PAGE_ORDER;
 
