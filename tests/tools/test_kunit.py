@@ -170,11 +170,12 @@ class Boots(unittest.TestCase):
         return {case.split(".")[1].removeprefix("test_") for case in skipped}
 
     def test_skips(self):
-        hooks = {"page_owner", "page_table_check", "page_poison", "init_on_free", "kasan", "alloc_tag", "fault_prepare"}
+        hooks = {"page_owner", "page_table_check", "page_poison", "init_on_free", "kasan", "alloc_tag", "no_locks",
+                 "no_objects", "direct_map", "fault_prepare"}
         self.assertEqual(self.skips("release", "kunit"), hooks)
         self.assertEqual(self.skips("release", "kunit-page-owner"), hooks - {"page_owner"})
-        self.assertEqual(self.skips("debug", "kunit"), {"init_on_free"})
-        self.assertEqual(self.skips("debug", "kunit-init-on-free"), {"page_owner", "page_poison"})
+        self.assertEqual(self.skips("debug", "kunit"), {"init_on_free", "direct_map"})
+        self.assertEqual(self.skips("debug", "kunit-init-on-free"), {"page_owner", "page_poison", "direct_map"})
 
     def test_a_boot_with_suites_of_its_own(self):
         """Only these must be there, and only theirs be skipped."""
