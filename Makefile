@@ -28,10 +28,10 @@ test: ## unit, property, differential, compile-fail and doc tests, loom models (
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
 	@tests/tools/test loom "$(T)" "$(REPLAY)"
 
-mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (10 min)
+mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (15 min)
 	@tests/mutants/run $(T)
 
-mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (10 min beyond make kernel)
+mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (20 min beyond make kernel)
 	@$(mmb) mutants-kernel
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
