@@ -5,7 +5,6 @@
  * case; the boots that have it on say which cases may be skipped.
  */
 
-#include <linux/debugobjects.h>
 #include <linux/kasan.h>
 #include <linux/kprobes.h>
 #include <linux/page_ext.h>

@@ -194,7 +194,6 @@ def patches_check(arch):
             table.add("checkpatch", patch.name[:60], *checkpatch(tree, patch))
         states = States(own_build(base, names, arch), git)
         check_states(table, steps, states, quick)
-        stage()
         check_variants(table, steps, base, tree, states, variants)
         if full:
             steps.start("series versions", "applying it to other versions")
