@@ -38,7 +38,7 @@ class Boots(unittest.TestCase):
         self.assertIn("Kernel panic", ended.why)
 
     def test_hang(self):
-        ended = self.ended("echo stuck; sleep 1000000", timeout=25)
+        ended = self.ended("echo stuck; sleep 1000000", timeout=60)
         self.assertEqual(ended.code, TIMEOUT)
         self.assertIn("stuck", ended.why)
 
