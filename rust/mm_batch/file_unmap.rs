@@ -18,10 +18,11 @@
 use crate::{
     pte_run::RunLength,
     unmap::{
+        Check,
+        Checked,
         ClearedPtes,
         MixedRun,
         PteRun,
-        Stage,
         UnmapWalk, //
     }, //
 };
@@ -149,7 +150,10 @@ pub fn unmap_run<W: FileUnmapWalk>(walk: W, differences: Differences) -> Outcome
 /// C: `ttu_anon_lazyfree_folio()` and what surrounds it, mm/rmap.c, 7.3.
 #[inline]
 fn unmap_lazyfree<W: FileUnmapWalk>(walk: W) -> Outcome {
-    match PteRun::longest(walk).clear().stage::<Discardable>() {
+    match PteRun::longest(walk)
+        .clear()
+        .stage::<Checked<Discardable>>()
+    {
         Ok(run) => Outcome::Unmapped(run.commit()),
         Err((run, why)) => {
             if why == Lazyfree::Redirtied {
@@ -160,14 +164,14 @@ fn unmap_lazyfree<W: FileUnmapWalk>(walk: W) -> Outcome {
     }
 }
 
-/// The stage of a lazyfree run that may be discarded. Nothing was done for it.
+/// What is said of a lazyfree run that may be discarded.
 struct Discardable;
 
-impl<W: FileUnmapWalk> Stage<W> for Discardable {
+impl<W: FileUnmapWalk> Check<W> for Discardable {
     type Refused = Lazyfree;
 
     #[inline]
-    fn enter(ptes: &ClearedPtes<W>) -> Result<Self, Lazyfree> {
+    fn check(ptes: &ClearedPtes<W>) -> Result<Self, Lazyfree> {
         match Lazyfree::of(ptes) {
             Lazyfree::Discard => Ok(Self),
             kept => Err(kept),

@@ -6,10 +6,13 @@
 //! what came of it; a port method is a few calls into C, and no loop. Prototypes are in
 //! include/linux/mm_batch.h, and `#[export]` holds the functions to them.
 
+mod anon_unmap;
 mod contig_free;
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 mod contig_free_kunit;
 mod file_unmap;
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 mod file_unmap_kunit;
+mod rmap_walk;
 mod trace;
+mod unmap;

@@ -15,6 +15,7 @@
 //! |---------------|-----------------|-------------|---------------------------------|
 //! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]              |
 //! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::FileUnmapWalk`]   |
+//! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`anon_unmap::AnonUnmapWalk`] |
 //!
 //! What is left is of numbers only: page frames, and PTEs as words.
 //!
@@ -24,12 +25,14 @@
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
+pub mod anon_unmap;
 pub mod contig_free;
 pub mod file_unmap;
 pub mod free;
 pub mod pages;
 pub mod pte;
 pub mod pte_run;
+pub mod to_swap;
 pub mod unmap;
 
 #[cfg(CONFIG_MM_BATCH)]

@@ -15,7 +15,9 @@
 //! before. So a run is unmapped once, and while it is cleared nobody else has the walk. What may
 //! fail is a [`Stage`], entered before anything is final; a [`ClearedRun`] that is given up, or
 //! just dropped, has its stages undone, the last one first, and is mapped again. `mem::forget` can
-//! leave a run cleared, and its stages as they are; nothing else can.
+//! leave a run cleared, and its stages as they are; no other safe code can: stages are entered,
+//! undone and completed here. A run is committed behind a [`LastStage`] alone, which decides what
+//! takes the place of the PTEs.
 //!
 //! What it takes to restore is in the types as well: a [`MixedRun`], whose PTEs differ in their
 //! write bits, has no cleared state.
@@ -45,10 +47,17 @@ use core::{
 };
 
 mod stage;
-use stage::Stages;
+use stage::{
+    AllStages,
+    Stages, //
+};
 pub use stage::{
+    Check,
+    Checked,
     Cleared,
     ForGood,
+    Gone,
+    LastStage,
     Stage, //
 };
 
@@ -91,6 +100,17 @@ pub trait UnmapWalk {
 
     /// Makes the folio dirty (C: `folio_mark_dirty()`).
     fn folio_mark_dirty(&self);
+
+    /// Sees to it that no TLB has a translation of cleared PTEs, also where that was to wait: PTEs
+    /// that come back may come back as a group with one translation, which the architecture forbids
+    /// next to those of single PTEs (arm64: break before make).
+    ///
+    /// C: `flush_before_restore()`, mm/rmap.c, by this series; 7.3 restores without.
+    ///
+    /// # Safety
+    ///
+    /// `cleared` is of the run that was cleared last.
+    unsafe fn flush_before_restore(&self, cleared: &PtePart);
 
     /// Maps pages again, the first by `cleared.first()`, the others by it with their page frame.
     ///
@@ -145,7 +165,8 @@ pub trait UnmapWalk {
     unsafe fn folio_put_refs(&self, nr: RunLength);
 }
 
-type Arch<W> = <<W as UnmapWalk>::View as PteTable>::Arch;
+/// What the PTEs of a walk are like.
+pub(crate) type Arch<W> = <<W as UnmapWalk>::View as PteTable>::Arch;
 
 /// The longest run from the walk's PTE on.
 #[inline]
@@ -226,7 +247,8 @@ impl<W: UnmapWalk> MixedRun<W> {
     pub fn unmap(self) -> RunLength {
         // SAFETY: By the invariants, this is a run.
         let ptes = unsafe { ClearedPtes::clear(self.walk, self.nr) };
-        ptes.end(Cleared(()))
+        // SAFETY: It is cleared.
+        unsafe { ptes.end(Cleared(())) }
     }
 }
 
@@ -276,11 +298,16 @@ impl<W: UnmapWalk> ClearedPtes<W> {
     }
 
     /// The end of the mappings. Nothing of it can fail.
+    ///
+    /// # Safety
+    ///
+    /// `stages` were entered for this run.
     #[allow(unsafe_code)]
     #[inline]
-    fn end(self, stages: impl Stages<W>) -> RunLength {
+    unsafe fn end(self, stages: impl AllStages<W>) -> RunLength {
         let nr = self.part.nr();
-        stages.complete(&ForGood(&self));
+        // SAFETY: By the method's requirement.
+        let Gone { .. } = unsafe { stages.complete(ForGood::new(&self)) };
         self.walk.update_hiwater_rss();
         // SAFETY: By the invariants, the run is cleared, and counted. It is not mapped again, and
         // this is done once: `self` ends here.
@@ -320,9 +347,12 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
     }
 
     /// Enters a stage; if it is refused, the run is restored.
+    #[allow(unsafe_code)]
     #[inline]
-    pub fn stage<T: Stage<W>>(self) -> Result<ClearedRun<W, (T, S)>, Refusal<W, T>> {
-        match T::enter(&self.ptes) {
+    pub fn stage<T: Stage<W, Behind = S>>(self) -> Result<ClearedRun<W, (T, S)>, Refusal<W, T>> {
+        // SAFETY: By the invariants, the run is in the stages that come before. The value stays
+        // with it until it is undone or completed.
+        match unsafe { T::enter(&self.ptes) } {
             Ok(stage) => {
                 let (ptes, stages) = self.into_parts();
                 // INVARIANT: One more was entered.
@@ -341,10 +371,12 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
     /// pending (it will flush more than it must), and each PTE becomes as young and as dirty as any
     /// of the run was. Write, soft-dirty and uffd bits are what they were: the run has them in
     /// common.
+    #[allow(unsafe_code)]
     #[inline]
     pub fn restore(self) -> PteRun<W> {
         let (ptes, stages) = self.into_parts();
-        stages.undo(&ptes);
+        // SAFETY: By the invariants, they were entered for it.
+        unsafe { stages.undo(&ptes) };
         let nr = ptes.part.nr();
         // INVARIANT: It is again what it was.
         PteRun {
@@ -354,10 +386,15 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
     }
 
     /// Ends the mappings for good: completes the stages, then counters, rmap and references follow.
+    #[allow(unsafe_code)]
     #[inline]
-    pub fn commit(self) -> RunLength {
+    pub fn commit(self) -> RunLength
+    where
+        S: AllStages<W>,
+    {
         let (ptes, stages) = self.into_parts();
-        ptes.end(stages)
+        // SAFETY: By the invariants, they were entered for it.
+        unsafe { ptes.end(stages) }
     }
 
     /// The parts, which are no longer restored when dropped.
@@ -377,6 +414,8 @@ impl<W: UnmapWalk, S: Stages<W>> Drop for ClearedRun<W, S> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: This is the end of `self`: they are not used again.
-        unsafe { ManuallyDrop::take(&mut self.stages) }.undo(&self.ptes);
+        let stages = unsafe { ManuallyDrop::take(&mut self.stages) };
+        // SAFETY: By the invariants, they were entered for it.
+        unsafe { stages.undo(&self.ptes) }
     }
 }

@@ -6,7 +6,7 @@
 //! |--------------------------|-------------------------------------------|
 //! | `smp_mb()`, `smp_rmb()`  | [`crate::smp`]                            |
 //! | counts and flags         | [`crate::folio`]                          |
-//! | `folio_test_anon()`, `folio_test_swapcache()`, `vma_droppable()` | [`crate::unmap::Layout`] |
+//! | `folio_test_anon()`, `vma_droppable()` | [`crate::unmap::Layout`]    |
 //!
 //! Left out: whether a folio is anonymous or in the swap cache does not change while it is unmapped,
 //! as it is locked.
@@ -40,7 +40,7 @@ impl FileUnmapWalk for Walk<'_> {
     }
 
     fn folio_test_swapcache(&self) -> bool {
-        self.mm.layout.swapcache
+        self.folio.swap.is_some()
     }
 
     fn folio_test_dirty(&self) -> bool {

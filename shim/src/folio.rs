@@ -21,11 +21,11 @@
 //! Every folio is a large one, of a kernel with transparent huge pages: of a small one, or without
 //! `CONFIG_MM_ID`, the mapcount is changed without a lock.
 //!
-//! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` (its count is on top of the
-//! reference that is modelled), the check of the PMD, splits, per-page mapcounts, the page cache's
+//! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` ([`crate::anon`] has it), the check of the PMD, splits, per-page mapcounts, the page cache's
 //! references but for the number given.
 
 use crate::{
+    anon::Anon,
     pte::{
         pte_pfn,
         Table,
@@ -33,6 +33,7 @@ use crate::{
         WRITE, //
     },
     smp,
+    swap::Slots,
     sync::{
         atomic::{
             AtomicI32,
@@ -59,6 +60,10 @@ pub struct Folio {
     pub pfn: usize,
     /// Its pages.
     pub nr: usize,
+    /// What it has if it is anonymous.
+    pub anon: Anon,
+    /// Its slots, if it is in the swap cache.
+    pub swap: Option<Slots>,
     refcount: AtomicI32,
     mapcount: AtomicI32,
     /// The bit spinlock of `folio_lock_large_mapcount()`.
@@ -75,12 +80,25 @@ impl Folio {
         Self {
             pfn,
             nr,
+            anon: Anon::new(nr),
+            swap: None,
             refcount: AtomicI32::new(1),
             mapcount: AtomicI32::new(0),
             mapcount_lock: Mutex::new(()),
             flags: AtomicUsize::new(0),
             written: PlainUsize::new(0),
         }
+    }
+
+    /// The same, swap-backed, and in the swap cache with these slots, for which it is referenced.
+    pub fn in_swap_cache(pfn: usize, nr: usize, slots: Slots) -> Self {
+        let folio = Self {
+            swap: Some(slots),
+            ..Self::new(pfn, nr)
+        };
+        folio.set_swapbacked();
+        folio.get(nr as i32);
+        folio
     }
 
     /// Adds mappings, each with its reference: before any thread is started.

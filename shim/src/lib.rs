@@ -14,8 +14,12 @@
 //! | [`contig_free`] | `ContigMm`: counts, prepare, zones, sections        | trusted model        |
 //! | [`pte`]         | PTEs, and what hardware does to them meanwhile      | trusted model        |
 //! | [`folio`]       | a folio's counts and flags, GUP-fast, another mm    | trusted model        |
+//! | [`anon`]        | AnonExclusive, pins, GUP-fast that pins             | trusted model        |
+//! | [`swap`]        | the swap slots of a folio, and their counts         | trusted model        |
 //! | [`unmap`]       | `UnmapWalk`: a VMA's PTEs under their lock, rss     | trusted model        |
 //! | [`file_unmap`]  | `FileUnmapWalk`: what the folio and the VMA are     | trusted model        |
+//! | [`anon_unmap`]  | `AnonUnmapWalk`: from PTEs to swap entries          | trusted model        |
+//! | [`fault`]       | a swap fault that brings a page back                | trusted model        |
 //! | [`order`]       | in which order unmapping may do things              | trusted model        |
 //! | [`smp`]         | the kernel's barriers and ordered atomics           | mapping to C11       |
 //! | [`sync`]        | std or loom                                         | facade               |
@@ -44,7 +48,12 @@
 
 #![deny(unsafe_code)]
 
+#[forbid(unsafe_code)]
+pub mod anon;
+pub mod anon_unmap;
 pub mod contig_free;
+#[forbid(unsafe_code)]
+pub mod fault;
 #[forbid(unsafe_code)]
 pub mod file_unmap;
 #[forbid(unsafe_code)]
@@ -65,6 +74,8 @@ pub mod pte;
 mod replay;
 #[forbid(unsafe_code)]
 pub mod smp;
+#[forbid(unsafe_code)]
+pub mod swap;
 #[forbid(unsafe_code)]
 pub mod sync;
 pub mod unmap;

@@ -42,7 +42,7 @@ pub const YOUNG: u64 = 1 << 5;
 pub const DIRTY: u64 = 1 << 6;
 /// A bit that always counts.
 pub const SPECIAL: u64 = 1 << 9;
-/// Write-protected by userfaultfd.
+/// Write-protected by userfaultfd, or with `PROT_NONE` protected from any access (RWP).
 pub const UFFD_WP: u64 = 1 << 10;
 /// Written to since the soft-dirty bits were last cleared.
 pub const SOFT_DIRTY: u64 = 1 << 11;
@@ -50,7 +50,17 @@ pub const SOFT_DIRTY: u64 = 1 << 11;
 pub const CONT: u64 = 1 << 52;
 /// Not present, and not none: a marker that userfaultfd wants writes to know of.
 pub const UFFD_WP_MARKER: u64 = 1 << 62;
-/// Where the page frame number begins.
+/// It may not be used, as mprotect(PROT_NONE) or userfaultfd RWP leave it; software sees it present.
+pub const PROT_NONE: u64 = 1 << 8;
+/// Not present: the page's content is, or will be, in a swap slot.
+pub const SWAP: u64 = 1 << 61;
+/// Of a swap entry: the page was one mm's alone.
+pub const SWP_EXCLUSIVE: u64 = 1 << 1;
+/// Of a swap entry: the PTE was soft-dirty.
+pub const SWP_SOFT_DIRTY: u64 = 1 << 2;
+/// Of a swap entry: the PTE had the uffd bit.
+pub const SWP_UFFD: u64 = 1 << 3;
+/// Where the page frame number, or the swap slot, begins.
 pub const PFN_SHIFT: u32 = 12;
 
 /// A present PTE for a page frame, with more bits.
@@ -58,7 +68,12 @@ pub fn pte(pfn: usize, bits: u64) -> u64 {
     ((pfn as u64) << PFN_SHIFT) | PRESENT | bits
 }
 
-/// The page frame that a present PTE maps.
+/// A swap entry for a slot, with more bits.
+pub fn swp_pte(slot: usize, bits: u64) -> u64 {
+    ((slot as u64) << PFN_SHIFT) | SWAP | bits
+}
+
+/// The page frame that a present PTE maps, or the slot of a swap entry.
 pub fn pte_pfn(pte: u64) -> usize {
     (pte >> PFN_SHIFT) as usize & 0xfff_ffff
 }
@@ -114,34 +129,34 @@ impl Table {
         self.0[index].fetch_and(!CONT, Relaxed);
     }
 
-    /// Sets a PTE that hardware does not change: one that is not present.
+    /// Sets a PTE that hardware does not change: one that is not present; and returns what it was.
+    ///
+    /// In one access: behind a look at it first, loom tries fewer interleavings of the store.
     ///
     /// # Panics
     ///
     /// If it is present.
-    pub fn set(&self, index: usize, word: u64) {
-        assert_eq!(
-            self.ptep_get(index) & PRESENT,
-            0,
-            "a present PTE is overwritten"
-        );
-        self.0[index].store(word, Relaxed);
-        step!("PTE {index} set to {word:#x}");
+    pub fn set(&self, index: usize, word: u64) -> u64 {
+        let was = self.0[index].swap(word, Relaxed);
+        step!("PTE {index} set to {word:#x}, was {was:#x}");
+        assert_eq!(was & PRESENT, 0, "a present PTE is overwritten");
+        was
     }
 
     /// The MMU, on a read: the word that it went by, or a fault.
     pub fn hardware_read(&self, index: usize) -> Option<Pte> {
-        self.hardware(index, PRESENT, YOUNG)
+        self.hardware(index, 0, YOUNG)
     }
 
     /// The MMU, on a write: the word that it went by, or a fault.
     pub fn hardware_write(&self, index: usize) -> Option<Pte> {
-        self.hardware(index, PRESENT | WRITE, YOUNG | DIRTY)
+        self.hardware(index, WRITE, YOUNG | DIRTY)
     }
 
     fn hardware(&self, index: usize, needs: u64, sets: u64) -> Option<Pte> {
+        let (usable, needs) = (PRESENT | PROT_NONE | needs, PRESENT | needs);
         let mut old = self.0[index].load(Relaxed);
-        while old & needs == needs {
+        while old & usable == needs {
             match self.0[index].compare_exchange(old, old | sets, Relaxed, Relaxed) {
                 Ok(_) => {
                     step!("the MMU makes PTE {index} {:#x}", old | sets);
@@ -163,10 +178,12 @@ mod tests {
     #[test]
     fn hardware_notes_what_it_does_and_faults_on_what_it_may_not() {
         explore(|| {
-            let table = Table::new(&[pte(7, WRITE), pte(8, 0), 0]);
+            let table = Table::new(&[pte(7, WRITE), pte(8, 0), 0, pte(9, WRITE | PROT_NONE)]);
             assert!(table.hardware_read(1).is_some());
             assert!(table.hardware_write(1).is_none());
             assert!(table.hardware_read(2).is_none());
+            assert!(table.hardware_read(3).is_none());
+            assert!(table.hardware_write(3).is_none());
             assert!(table.hardware_write(0).is_some());
             assert_eq!(table.get_and_clear(0), pte(7, WRITE | YOUNG | DIRTY));
             assert_eq!(table.get_and_clear(1), pte(8, YOUNG));
@@ -177,6 +194,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "a present PTE is overwritten")]
     fn a_present_pte_that_is_overwritten_is_noticed() {
-        explore(|| Table::new(&[pte(7, 0)]).set(0, pte(8, 0)));
+        explore(|| {
+            Table::new(&[pte(7, 0)]).set(0, pte(8, 0));
+        });
     }
 }

@@ -36,12 +36,16 @@ use crate::{
         PFN_SHIFT,
         PRESENT,
         SOFT_DIRTY,
+        SWAP,
         UFFD_WP,
         UFFD_WP_MARKER,
         WRITE,
         YOUNG, //
     },
-    sync::Mutex, //
+    sync::{
+        Mutex,
+        MutexGuard, //
+    }, //
 };
 use mm_batch::{
     pte::{
@@ -78,8 +82,6 @@ pub struct Layout {
     pub uffd_wp: bool,
     /// Without a file: so is the folio that is mapped.
     pub anonymous: bool,
-    /// That folio is in the swap cache.
-    pub swapcache: bool,
     /// `VM_DROPPABLE`.
     pub droppable: bool,
     /// PTEs per group of those with `CONT`, aligned.
@@ -94,7 +96,6 @@ impl Layout {
             vma: 0..nr,
             uffd_wp: false,
             anonymous: false,
-            swapcache: false,
             droppable: false,
             group: 1,
         }
@@ -114,6 +115,8 @@ impl Layout {
 pub struct Rss {
     /// Mapped pages of the kind that is unmapped.
     pub pages: i64,
+    /// Swap entries.
+    pub swapents: i64,
     /// The peak, as far as it was told.
     pub hiwater: i64,
 }
@@ -131,11 +134,16 @@ pub struct Mm {
 impl Mm {
     /// A VMA whose PTEs are `words`.
     pub fn new(layout: Layout, words: &[u64]) -> Self {
-        let pages = words.iter().filter(|&word| word & PRESENT != 0).count() as i64;
+        let count = |bit| words.iter().filter(|&word| word & bit != 0).count() as i64;
+        let rss = Rss {
+            pages: count(PRESENT),
+            swapents: count(SWAP),
+            hiwater: 0,
+        };
         Self {
             layout,
             table: Table::new(words),
-            ptl: Mutex::new(Rss { pages, hiwater: 0 }),
+            ptl: Mutex::new(rss),
         }
     }
 
@@ -151,7 +159,7 @@ impl Mm {
         at: usize,
         unmap: impl FnOnce(Walk<'_>) -> T,
     ) -> (T, Vec<Event>) {
-        let mut rss = self.ptl.lock().expect("a thread of the model panicked");
+        let mut rss = self.lock();
         let first = self.table.ptep_get_of_group(at, self.layout.group);
         assert_ne!(first & PRESENT, 0, "a walk stops at what maps nothing");
         let locked = Locked {
@@ -172,7 +180,12 @@ impl Mm {
 
     /// The counters.
     pub fn rss(&self) -> Rss {
-        *self.ptl.lock().expect("a thread of the model panicked")
+        *self.lock()
+    }
+
+    /// The page table lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Rss> {
+        self.ptl.lock().expect("a thread of the model panicked")
     }
 }
 
@@ -211,8 +224,21 @@ impl Walk<'_> {
     }
 
     /// The places of `nr` PTEs from the one at `index` on.
-    fn places(&self, index: u32, nr: RunLength) -> Range<usize> {
+    pub(crate) fn places(&self, index: u32, nr: RunLength) -> Range<usize> {
         self.place(index)..self.place(index + nr.get() - 1) + 1
+    }
+
+    /// The pages of a run's `nr` PTEs from the one at `index` on, in pages from the folio's first.
+    pub(crate) fn pages(&self, index: u32, nr: RunLength) -> Range<usize> {
+        let first = pte_pfn(self.locked.merged.get()) - self.folio.pfn + index as usize;
+        first..first + nr.get() as usize
+    }
+
+    /// Changes the counters.
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Rss)) {
+        let mut rss = self.locked.rss.get();
+        change(&mut rss);
+        self.locked.rss.set(rss);
     }
 
     /// Notes what was done.
@@ -326,6 +352,10 @@ impl UnmapWalk for Walk<'_> {
         self.note(Event::MarkedDirty);
     }
 
+    unsafe fn flush_before_restore(&self, cleared: &PtePart) {
+        self.note(Event::FlushedAgain(cleared.nr().get()));
+    }
+
     unsafe fn set_ptes(&self, cleared: &PtePart) {
         for (place, i) in self.places(cleared.at(), cleared.nr()).zip(0..) {
             let word = cleared.first().raw() + (i << PFN_SHIFT);
@@ -340,23 +370,19 @@ impl UnmapWalk for Walk<'_> {
             return;
         }
         for place in self.places(cleared.at(), cleared.nr()) {
-            assert_eq!(self.mm.table.ptep_get(place), 0, "PTE {place} is not none");
-            self.mm.table.set(place, UFFD_WP_MARKER);
+            let was = self.mm.table.set(place, UFFD_WP_MARKER);
+            assert_eq!(was, 0, "PTE {place} is not none");
         }
         self.note(Event::Markers(cleared.nr().get()));
     }
 
     fn update_hiwater_rss(&self) {
-        let mut rss = self.locked.rss.get();
-        rss.hiwater = rss.hiwater.max(rss.pages);
-        self.locked.rss.set(rss);
+        self.count(|rss| rss.hiwater = rss.hiwater.max(rss.pages));
         self.note(Event::Hiwater);
     }
 
     unsafe fn add_mm_counter(&self, removed: RunLength) {
-        let mut rss = self.locked.rss.get();
-        rss.pages -= i64::from(removed.get());
-        self.locked.rss.set(rss);
+        self.count(|rss| rss.pages -= i64::from(removed.get()));
         self.note(Event::Counted(removed.get()));
     }
 

@@ -4,6 +4,8 @@
 //! --test loom`.
 
 #[cfg(loom)]
+mod anon_unmap;
+#[cfg(loom)]
 mod contig_free;
 #[cfg(loom)]
 mod example;
@@ -13,6 +15,8 @@ mod file_unmap;
 mod freeze;
 #[cfg(loom)]
 mod gup;
+#[cfg(loom)]
+mod ksm;
 #[cfg(loom)]
 mod other_mm;
 #[cfg(loom)]

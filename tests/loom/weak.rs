@@ -6,6 +6,10 @@
 //! A shim that were stronger, as x86 is, would hide the bugs of whoever forgets a barrier.
 
 use mm_shim::{
+    anon::{
+        pin_fast,
+        Pin, //
+    },
     folio::Folio,
     model::{
         check,
@@ -16,7 +20,10 @@ use mm_shim::{
         pte,
         Table, //
     },
-    smp::smp_rmb,
+    smp::{
+        smp_mb,
+        smp_rmb, //
+    },
     sync::{
         thread,
         Arc, //
@@ -34,6 +41,7 @@ fn stale(change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
     check(Bound::Exhaustive, &ends, move |outcomes| {
         let folio = Folio::new(8, 1);
         folio.map(1);
+        folio.anon.set_exclusive(0);
         let shim = Arc::new(Shim {
             folio,
             table: Table::new(&[pte(8, 0)]),
@@ -164,6 +172,108 @@ fn weak_page_write() {
         |shim| {
             let second = shim.folio.ref_count() == 1;
             (second, shim.page.is_quiet())
+        },
+    );
+}
+
+/// An atomic operation that returns nothing, as `ClearPageAnonExclusive()`.
+#[test]
+fn weak_clear_exclusive() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.anon.clear_exclusive(0);
+        },
+        |shim| {
+            let second = !shim.folio.anon.is_exclusive(0);
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+/// Others may run between the flag and a barrier behind it.
+#[test]
+fn clearing_exclusive_and_a_barrier_are_two_steps() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.anon.clear_exclusive(0);
+            smp_mb();
+        },
+        |shim| {
+            let second = !shim.folio.anon.is_exclusive(0);
+            smp_mb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn weak_is_exclusive() {
+    stale(
+        |shim| {
+            shim.folio.anon.clear_exclusive(0);
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 1;
+            (second, !shim.folio.anon.is_exclusive(0))
+        },
+    );
+}
+
+#[test]
+fn weak_set_exclusive() {
+    stale(
+        |shim| {
+            shim.folio.anon.clear_exclusive(0);
+            smp_mb();
+            shim.folio.mark_dirty();
+            shim.folio.anon.set_exclusive(0);
+        },
+        |shim| {
+            let cleared = !shim.folio.anon.is_exclusive(0);
+            let second = cleared && shim.folio.anon.is_exclusive(0);
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+fn pin(shim: &Shim) -> Pin<'_> {
+    pin_fast(&shim.table, 0, &shim.folio, false).expect("it is exclusive")
+}
+
+/// Taking the pin is ordered: it is who looks for pins that must have a barrier.
+#[test]
+fn weak_maybe_dma_pinned() {
+    stale(
+        |shim| {
+            pin(shim);
+            shim.folio.mark_dirty();
+        },
+        |shim| {
+            let second = shim.folio.is_dirty();
+            (second, shim.folio.anon.maybe_dma_pinned())
+        },
+    );
+}
+
+/// A pin goes without order, before its reference does.
+#[test]
+fn weak_unpin() {
+    stale(
+        |shim| {
+            let pin = pin(shim);
+            shim.folio.mark_dirty();
+            pin.put();
+        },
+        |shim| {
+            let pinned = shim.folio.anon.maybe_dma_pinned();
+            let second = pinned && !shim.folio.anon.maybe_dma_pinned();
+            smp_rmb();
+            (second, shim.folio.is_dirty())
         },
     );
 }

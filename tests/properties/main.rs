@@ -3,8 +3,10 @@
 //! Properties, one thread: against one-page-at-a-time oracles, on any layout.
 #![cfg(not(loom))]
 
+mod anon_unmap;
 mod contig_free;
 mod file_unmap;
 mod oracle;
+mod ptes;
 mod unmap;
 mod x86;

@@ -193,6 +193,33 @@ class Boots(unittest.TestCase):
             self.assertIn("suites missing: mm_batch_pages", line)
             self.assertIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
 
+    def test_a_late_boot_with_suites_of_its_own(self):
+        """The same of suites from debugfs; it is a part of its own, and no boot with suites at boot."""
+        two = path.KunitBoot("kunit-late-2cpu", "release", cpus=2, only="guest_mm_batch", late=True)
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kunit, "boot_to_debugfs") as booted, \
+                mock.patch.object(kunit, "judged", return_value=(PASS, "passed")) as judged:
+            build = mock.MagicMock(flavour="release")
+            build.base.work, build.out.name = pathlib.Path(folder), "k"
+            (build.base.work / "k-kunit-late-2cpu").mkdir()
+            (build.base.work / "k-kunit-late").mkdir()
+            text = ["results: begin guest_mm_batch", *KTAP_HEAD.replace(": s", ": guest_mm_batch").splitlines(),
+                    "    1..1", "    ok 1 a", "ok 1 guest_mm_batch", "results: end"]
+            booted.return_value = Ended(PASS, "", text)
+            self.assertEqual(kunit.after_init(build, two), (PASS, "passed"))
+            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
+            self.assertIn("in guest_mm_batch; do", booted.call_args.args[2])
+            self.assertNotIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+            code, line = kunit.after_init(build)
+            self.assertEqual(code, FAIL)
+            self.assertIn("suites missing: mm_batch_pages", line)
+            self.assertEqual(booted.call_args.kwargs["cpus"], 1)
+            with mock.patch.dict(kunit.BOOTS, {"release": [*kunit.BOOTS["release"][:1], two]}), \
+                    mock.patch.object(kunit, "at_boot") as at_boot, mock.patch.object(kunit, "after_init") as after_init:
+                for part in kunit.parts("release")[:-1]:
+                    part.run(build, [])
+            self.assertEqual([call.args[1].name for call in at_boot.call_args_list], ["kunit"])
+            self.assertEqual([call.args[1:] for call in after_init.call_args_list], [(two,), ()])
+
     def test_every_path_is_switched_off_for_the_selftests(self):
         with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit.guest, "initrd"), \
                 mock.patch.object(kunit, "judged"), mock.patch.object(kunit.guest, "failure", return_value=None):
@@ -205,8 +232,8 @@ class AfterInit(unittest.TestCase):
     """Needs the built kernel: a suite that lacks what it needs fails, and says what."""
 
     def test_lacks(self):
-        without_swap = kunit.LATE_JOB.replace("swap_on 64\n", "")
-        self.assertNotEqual(without_swap, kunit.LATE_JOB)
+        without_swap = re.sub("swap_on 64\n|swapoff .*\n", "", kunit.LATE_JOB)
+        self.assertEqual(kunit.LATE_JOB.count("swap"), without_swap.count("swap") + 3)
         code, line = kunit.after_init(built(), job=without_swap)
         self.assertEqual(code, FAIL)
         self.assertIn("guest_mm_batch", line)

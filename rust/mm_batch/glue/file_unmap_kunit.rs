@@ -3,7 +3,7 @@
 //! `folio_pte_batch()` as the kernel runs it, for mm/tests/mm_batch_pte_run_kunit.c, which
 //! compares it with C's.
 
-use super::file_unmap::PteView;
+use super::rmap_walk::PteView;
 use crate::{
     pte::Respect,
     pte_run::{

@@ -59,6 +59,7 @@ struct unmapped {
 	bool dirty, swapbacked;
 	bool pending, pending_dirty;	/* a flush that was put off, and for a dirty PTE */
 	struct runs runs;
+	unsigned int flushes;		/* told of at all */
 };
 
 /*
@@ -69,6 +70,7 @@ struct recorder {
 	struct mmu_notifier notifier;
 	unsigned long addr;		/* of the mapping, or 0 */
 	struct runs runs;
+	unsigned int flushes;
 };
 
 static inline unsigned int end_of_run(const struct runs *runs, unsigned int i)
@@ -83,6 +85,7 @@ static void record(struct mmu_notifier *notifier, struct mm_struct *mm,
 	unsigned int first = (start - recorder->addr) / PAGE_SIZE;
 	struct runs *runs = &recorder->runs;
 
+	recorder->flushes += !!recorder->addr;
 	if (!recorder->addr || start < recorder->addr || end > recorder->addr + LENGTH)
 		return;
 	/*
@@ -297,6 +300,8 @@ static inline struct runs expected_runs(struct mapping *m)
 	bool mixed = mode == MM_BATCH_RUST && mm_batch_file_unmap_mixed_file_runs &&
 		     !folio_test_anon(m->folio);
 
+	if (folio_test_anon(m->folio) && folio_test_swapbacked(m->folio))
+		mode = mm_batch_anon_unmap_mode();
 	for (i = 0; i < NR; i++, before = vma) {
 		unsigned long addr = m->addr + i * PAGE_SIZE;
 
@@ -306,6 +311,7 @@ static inline struct runs expected_runs(struct mapping *m)
 		pte = pte_at(m, i);
 		if (mode != MM_BATCH_OFF && vma == before && !IS_ALIGNED(addr, PMD_SIZE) &&
 		    !pte_uffd(pte) == !pte_uffd(first) &&
+		    !pte_protnone(pte) == !pte_protnone(first) &&
 		    (mixed || (!pte_write(pte) == !pte_write(first) &&
 			       !pte_soft_dirty(pte) == !pte_soft_dirty(first)))) {
 			runs.run[runs.count - 1].nr++;
@@ -363,6 +369,7 @@ static inline struct unmapped unmap(struct kunit *test, struct mapping *m, enum 
 		folio_put(m->folio);
 	folio_lock(m->folio);
 	recorder->runs.count = 0;
+	recorder->flushes = 0;
 	recorder->addr = m->addr;
 	try_to_unmap_flush();
 	try_to_unmap(m->folio, flags | TTU_SYNC);
@@ -372,6 +379,7 @@ static inline struct unmapped unmap(struct kunit *test, struct mapping *m, enum 
 	try_to_unmap_flush();
 	r.hiwater = m->mm->hiwater_rss;
 	r.runs = recorder->runs;
+	r.flushes = recorder->flushes;
 	r.dirty = folio_test_dirty(m->folio);
 	r.swapbacked = folio_test_swapbacked(m->folio);
 	r.mapcount = folio_mapcount(m->folio);

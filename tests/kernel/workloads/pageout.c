@@ -2,15 +2,22 @@
 /*
  * Maps anonymous memory in folios of one size and has it reclaimed.
  *
- *	pageout MIB FOLIO_KIB whole|split
+ *	pageout MIB FOLIO_KIB whole|split [zero|data [2cpu]]
  *
  * whole: as it was faulted in, 2 MiB folios mapped by a PMD. split: one page of
  * every 2 MiB is made read-only and writable again first, so that each folio is
- * mapped by PTEs. Prints the nanoseconds in madvise(MADV_PAGEOUT), the pages, and
- * how many of them are still mapped. Needs root, for the folio sizes, and swap.
+ * mapped by PTEs. zero: written with zeroes, which swap only notes. data: each word
+ * differs. 2cpu: another CPU has run in the same mm, and may have its translations.
+ *
+ * Prints the nanoseconds in madvise(MADV_PAGEOUT), the pages, how many of them are
+ * still mapped, and the first CPU's idle ticks. Needs root, for the folio sizes, and
+ * swap.
  */
 
+#define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,21 +100,75 @@ static unsigned long long now(void)
 	return time.tv_sec * 1000000000ull + time.tv_nsec;
 }
 
+/* The first CPU's idle time, in ticks. */
+static unsigned long idle_ticks(void)
+{
+	FILE *stat = fopen("/proc/stat", "r");
+	unsigned long ticks, iowait;
+	char line[256];
+
+	while (stat && fgets(line, sizeof(line), stat)) {
+		if (sscanf(line, "cpu0 %*u %*u %*u %lu %lu", &ticks, &iowait) == 2) {
+			fclose(stat);
+			return ticks + iowait;
+		}
+	}
+	die("/proc/stat");
+	return 0;
+}
+
+static void stay_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die("sched_setaffinity");
+}
+
+static void *on_another_cpu(void *memory)
+{
+	stay_on(1);
+	asm volatile("" : : "r" (*(volatile char *)memory));
+	pause();
+	return memory;
+}
+
+static void fill(char *memory, size_t size, int data)
+{
+	unsigned long long *words = (void *)memory;
+
+	if (!data) {
+		memset(memory, 0, size);
+		return;
+	}
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		words[i] = (i + 1) * 0x9e3779b97f4a7c15;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long size, kib, before = 0, pages, left;
+	unsigned long size, kib, before = 0, pages, left, idle;
 	unsigned long page = sysconf(_SC_PAGESIZE);
 	unsigned long long start, ns;
+	pthread_t thread;
 	char *memory;
+	int data;
 
-	if (argc != 4 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split"))) {
-		fprintf(stderr, "usage: pageout MIB FOLIO_KIB whole|split\n");
+	data = argc > 4 && !strcmp(argv[4], "data");
+	if (argc < 4 || argc > 6 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split")) ||
+	    (argc > 4 && !data && strcmp(argv[4], "zero")) ||
+	    (argc > 5 && strcmp(argv[5], "2cpu"))) {
+		fprintf(stderr, "usage: pageout MIB FOLIO_KIB whole|split [zero|data [2cpu]]\n");
 		return 2;
 	}
 	size = strtoul(argv[1], NULL, 10) * MIB;
 	kib = strtoul(argv[2], NULL, 10);
 	pages = size / page;
 
+	/* The search for another CPU in the mm takes longer from the first one. */
+	stay_on(0);
 	choose_folios(kib);
 	memory = mmap(NULL, size + PMD_SIZE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -117,7 +178,7 @@ int main(int argc, char **argv)
 
 	if (kib * KIB > page)
 		before = folios(kib);
-	memset(memory, 0, size);
+	fill(memory, size, data);
 	if (kib * KIB > page && folios(kib) - before != size / KIB / kib) {
 		fprintf(stderr, "pageout: %lu folios of %lu KiB instead of %lu\n",
 			folios(kib) - before, kib, size / KIB / kib);
@@ -128,11 +189,20 @@ int main(int argc, char **argv)
 		    mprotect(memory + at, page, PROT_READ | PROT_WRITE))
 			die("mprotect");
 
+	if (argc > 5) {
+		if (pthread_create(&thread, NULL, on_another_cpu, memory))
+			die("pthread_create");
+		usleep(200000);
+	}
+
+	idle = idle_ticks();
 	start = now();
 	if (madvise(memory, size, MADV_PAGEOUT))
 		die("madvise");
 	ns = now() - start;
+	idle = idle_ticks() - idle;
 	left = mapped_pages(memory, pages);
-	printf("PAGEOUT %s %s ns %llu pages %lu left %lu\n", argv[2], argv[3], ns, pages, left);
+	printf("PAGEOUT %s %s ns %llu pages %lu left %lu idle %lu\n", argv[2], argv[3], ns, pages,
+	       left, idle);
 	return 0;
 }

@@ -63,11 +63,16 @@ def extracted(archive, names):
 
 def apply(tree, names, folders, scratch, version, threeway=None):
     """Applies the series to a tree's files: the repository, and what went wrong or None."""
+    return am(tree, names, patches_in(folders), scratch, version, threeway)
+
+
+def am(tree, names, patches, scratch, version, threeway=None):
+    """The same of single patches."""
     git = Git(scratch)
     git.commit_base(tree, names, version)
     if threeway:
         (scratch / ".git/objects/info/alternates").write_text(f"{threeway}/.git/objects\n")
-    for patch in patches_in(folders):
+    for patch in patches:
         done = git.run("am", "-q", *(["-3"] if threeway else []), patch)
         if done.returncode:
             number = patch.name.split("-")[0]

@@ -15,7 +15,7 @@ from .common import FAIL, PASS, TOP, Error, Steps, say, write_atomically
 from .kbuild import Build
 from .series import unsigned_series
 from .states import States
-from .tree import BETTER_C, SERIES, Base, copy_base, patches_of, put_back, stage
+from .tree import BETTER_C, OFFERED, SERIES, Base, copy_base, offered, patches_of, put_back, stage, touched_by
 from .variants import DISTRIBUTION, FULL, VariantBuild
 
 # Whoever submits the series signs it off. Kconfig sources the files that lie beside it. A packaged source has no
@@ -92,9 +92,10 @@ def check_applies(table, steps, base, tree, names, folders, quick):
         raise Error(f"the series does not apply to Linux {base.version} ({why})", "see make series")
     table.add("applies", f"Linux {base.version}", PASS, "by git am")
     table.add("applies", "is what make kernel builds", *check_staged(tree, git, names))
-    offered = [TOP / "patches" / BETTER_C]
-    _, why = applies.apply(base.tree, applies.touched(offered), offered, base.work / "am", base.version)
-    table.add("applies", f"{BETTER_C}, without the series", FAIL if why else PASS, why or "by git am")
+    for what, patches in ((f"{BETTER_C}, without the series", patches_of(BETTER_C)),
+                          (f"{OFFERED[1][0]}, with the fixes alone", offered())):
+        _, why = applies.am(base.tree, touched_by(patches), patches, base.work / "am", base.version)
+        table.add("applies", what, FAIL if why else PASS, why or "by git am")
     if not quick:
         steps.start("series upstream", "applying it to upstream's release")
         for version, archive in applies.upstream():

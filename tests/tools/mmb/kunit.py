@@ -26,16 +26,22 @@ BOOTS = {flavour: [boot for path in PATHS.values() for boot in path.kunit_boots 
 # In the guest: what reclaim needs.
 RECLAIM = "memory_cgroups\nswap_on 64\n"
 
-# What guest_mm_batch needs, then each suite from debugfs.
-LATE_JOB = RECLAIM + """\
+# What the suites after init need.
+LATE_NEEDS = RECLAIM + """\
 mkdir /sys/fs/cgroup/mm_batch
 echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
+"""
+
+# Each suite from debugfs.
+LATE_JOB = LATE_NEEDS + """\
 for suite in {suites}; do
 	echo 1 >/sys/kernel/debug/kunit/$suite/run || fail "cannot run $suite"
 	echo "results: begin $suite"
 	cat /sys/kernel/debug/kunit/$suite/results
 	echo "results: end"
 done
+# Of what they swapped out nothing is left that cannot be read.
+swapoff /dev/zram0 || fail 'cannot swapoff'
 """
 
 # One script's KTAP as a test of the whole.
@@ -73,23 +79,35 @@ def present(code, line, wanted, text):
     return code, line
 
 
-def after_init(build, timeout=120, job=LATE_JOB):
-    """Boots to a user space that sets up swap, folio sizes and a cgroup, and starts the suites from debugfs."""
-    folder = build.base.work / f"{build.out.name}-kunit-late"
-    archive = guest.initrd(folder, job.format(suites=" ".join(AFTER_INIT)), arch=build.arch)
+def boot_to_debugfs(build, folder, job, arguments, **how):
+    """Boots to a user space whose job sets up swap, folio sizes and a cgroup, and starts suites from debugfs."""
+    archive = guest.initrd(folder, job, arch=build.arch)
+    return boot(build, f"kunit.enable=1 kunit.autorun=0 {NEEDS} {arguments}", initrd=archive,
+                finished=f"^{guest.DONE}|^{guest.FAILED}", **how)
+
+
+def started_late(suite):
+    """The job of `boot_to_debugfs` for one suite, whose KTAP is on the console."""
+    return LATE_NEEDS + f"echo 1 >/sys/kernel/debug/kunit/{suite}/run || fail 'cannot run {suite}'\n"
+
+
+def after_init(build, suites=None, timeout=120, job=LATE_JOB):
+    """All suites once more, and those that need a user space; or those that this boot is for."""
+    name = suites.name if suites else "kunit-late"
+    wanted = [suite for suite in AFTER_INIT if not suites or fnmatchcase(suite, suites.only)]
+    suites = suites or BOOTS[build.flavour][0]
+    folder = build.base.work / f"{build.out.name}-{name}"
     log = folder / "results.log"
-    suites = BOOTS[build.flavour][0]
-    ended = boot(build, f"kunit.enable=1 kunit.autorun=0 loglevel=5 {NEEDS} {suites.arguments}",
-                 initrd=archive, cpus=1, icount=False, timeout=slower(build, timeout),
-                 log=folder / "console.log", finished=f"^{guest.DONE}|^{guest.FAILED}")
+    ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted)), f"loglevel=5 {suites.arguments}",
+                            cpus=suites.cpus, icount=False, timeout=slower(build, timeout), log=folder / "console.log")
     failed = guest.failure(ended)
     if failed:
-        return FAIL, f"kunit-late: {failed}"
+        return FAIL, f"{name}: {failed}"
     text = "\n".join(ended.lines)
     documents = re.findall(r"^results: begin .*\n((?:.*\n)*?)results: end", text, re.M)
     write_atomically(log, merged(documents))
-    code, line = judged(build, "kunit-late", ended, log, suites.skips(build))
-    return present(code, line, AFTER_INIT, log.read_text())
+    code, line = judged(build, name, ended, log, {c for c in suites.skips(build) if c.split(".")[0] in wanted})
+    return present(code, line, wanted, log.read_text())
 
 
 def selftests(build, modules, timeout=300):
@@ -120,6 +138,8 @@ class Part:
 def parts(kind):
     """The boots of a kernel of this flavour, in order."""
     out = [Part(s.name, f"KUnit, {s.arguments or 'nothing more on'}", lambda build, _, s=s: at_boot(build, s))
-           for s in BOOTS[kind]]
-    return [*out, Part("kunit-late", "KUnit from debugfs, after init", lambda build, _: after_init(build)),
+           for s in BOOTS[kind] if not s.late]
+    late = [Part(s.name, f"{s.only} from debugfs, with {s.cpus} CPUs", lambda build, _, s=s: after_init(build, s))
+            for s in BOOTS[kind] if s.late]
+    return [*out, *late, Part("kunit-late", "KUnit from debugfs, after init", lambda build, _: after_init(build)),
             Part("selftests", "our selftests", selftests)]

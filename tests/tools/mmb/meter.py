@@ -64,7 +64,7 @@ class Results:
                 if name == "known_whole":
                     self.selftests.append({})
                 self.selftests[-1][name] = value
-            elif found := re.fullmatch(r"PAGEOUT ([01]) (\d+) (\w+) ns (\d+) pages (\d+) left (\d+)", line):
+            elif found := re.fullmatch(r"PAGEOUT ([01]) (\d+) (\w+) ns (\d+) pages (\d+) left (\d+) idle \d+", line):
                 on, kib, how, ns, pages, left = found.groups()
                 run = {"whole": int(ns), "in_all": int(pages), "left": int(left)}
                 open_runs[(on, kib, how)] = run

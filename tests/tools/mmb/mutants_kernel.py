@@ -109,11 +109,16 @@ def switched_off(path, paths):
     return " ".join(f"mm_batch.{p}=off" for p in paths if path and p != path)
 
 
+def late(mutant):
+    """Whether its suite needs a user space."""
+    return mutant.suite not in kunit.AT_BOOT
+
+
 def where(mutant, kernel):
     """The first of the boots that has what the case needs."""
     name = f"{mutant.suite}.{mutant.case}"
     found = next((s for s in kunit.BOOTS[kernel.flavour]
-                  if fnmatchcase(mutant.suite, s.only) and name not in s.skips(kernel)), None)
+                  if (late(mutant) or fnmatchcase(mutant.suite, s.only)) and name not in s.skips(kernel)), None)
     if not found:
         raise Error(f"{name} is skipped, or not run, in every boot of the {kernel.flavour} kernel", "name another case")
     return found
@@ -150,8 +155,13 @@ def try_case(kernel, mutant, paths, log):
     # By icount, a busy host cannot make the guest's timers fail, which would look like a bug that is caught. Two CPUs,
     # one of which is never idle, take minutes by it.
     cpus = where(mutant, kernel).cpus
-    ended = boot(kernel, command_line(mutant, kernel, paths), cpus=cpus, icount=cpus == 1,
-                 timeout=kunit.slower(kernel, 180), log=log)
+    how = {"cpus": cpus, "icount": cpus == 1, "timeout": kunit.slower(kernel, 180), "log": log}
+    if late(mutant):
+        # The whole suite, which debugfs knows.
+        ended = kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"), kunit.started_late(mutant.suite),
+                                      f"loglevel=7 {switched_off(mutant.path, paths)}", **how)
+    else:
+        ended = boot(kernel, command_line(mutant, kernel, paths), **how)
     return judge(ended, mutant.suite, mutant.case)
 
 

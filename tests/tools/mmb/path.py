@@ -9,6 +9,8 @@ from .common import TOP, Error
 WORKLOADS = TOP / "tests/kernel/workloads"
 # What reclaim's rows map; 80 % of it are reclaimed. The seed's workload is RECLAIM_MIB=10240.
 MIB = 32
+# What MADV_PAGEOUT's rows map. The seed's program has 256.
+ANON_MIB = {"short": 64, "full": 256}
 
 
 def mib():
@@ -47,6 +49,9 @@ class Boot:
     loops: bool = True  # rows have loops; else only more parts make a run longer
     programs: tuple = ()  # of tests/kernel/workloads
     reader: str | None = None  # the kernel's function that times a row; None: a module of ours
+    arguments: str = ""  # of the command line, beyond what all have
+    seconds: float | None = None  # of a short run; None: by what is mapped
+    more_memory: bool = False  # a full run maps more, and has no more parts
 
     def commands(self):
         """What its job begins with."""
@@ -58,12 +63,14 @@ class Row:
     """A row of the evaluation: what is run, how often, and what it must reach."""
 
     workload: str
-    command: str  # in the guest; {loops} or {mib} is replaced
+    command: str  # in the guest; {loops}, {mib} or {anon_mib} is replaced
     metric: str  # what the table shows
     unit: str  # of what it is a quotient
     boot: Boot
     limits: Limits  # Rust/C at most, plus the row's noise
     gains: Limits = NONE  # off/Rust at least
+    more_gains: dict = field(default_factory=dict, hash=False)  # the same of one of `more`, by its name
+    not_above: Limits = NONE  # Rust/off at most: a row that the path does nothing for
     loops: int = 1  # of one part of a short run
     aim: float | None = None
     published: str | None = None
@@ -71,24 +78,24 @@ class Row:
     path: str = ""  # whose it is; Path says it
 
     def command_for(self, scale, longer=1):
-        return self.command.format(loops=self.loops_for(scale, longer), mib=mib())
+        return self.command.format(loops=self.loops_for(scale, longer), mib=mib(), anon_mib=ANON_MIB[scale])
 
     def loops_for(self, scale, longer=1):
         return self.loops * (times(scale, longer) if self.boot.loops else 1)
 
     def parts_for(self, scale, longer=1):
         """Parts of a run."""
+        if self.boot.more_memory:
+            return 2 * longer
         return 4 if self.boot.loops else 2 * times(scale, longer)
 
     def seconds(self, scale):
         """Of a run, about."""
-        return (4 if scale == "full" else 0.8) * (1 if self.boot.loops else max(1, mib() / MIB))
+        mapped = 1 if self.boot.loops else max(1, mib() / MIB)
+        return (4 if scale == "full" else 0.8) * (self.boot.seconds or mapped)
 
     def limit(self, config):
         return getattr(self.limits, config)
-
-    def gain(self, config):
-        return getattr(self.gains, config)
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ class KunitBoot:
     on: frozenset = frozenset()  # conditions of cases, see Path.conditions
     cpus: int = 1  # some suites count exactly, which no other CPU may disturb
     only: str = "mm_batch*"  # a glob of suites
+    late: bool = False  # they are started from debugfs, once a guest has swap and all that
 
     def skips(self, build):
         """The cases that must be skipped in this boot, and no others."""
@@ -125,7 +133,7 @@ class Path:
     kunit_boots: tuple = ()
     # What mode c is. None: there is none, and setting it is EINVAL.
     c: str | None = "the kernel's batch as 7.3 has it"
-    # What mode c is with CONFIG=better_c: a twin, by patches/better_c/. None: as everywhere else.
+    # What mode c is with CONFIG=better_c: a twin, by patches of its own. None: as everywhere else.
     twin: str | None = None
 
     def __post_init__(self):

@@ -56,9 +56,15 @@ class Line:
         if icount and limit and ratio and ratio > limit + self.noise:
             head = PATHS[self.row.path].head(config)
             yield f"{self.row.workload}: Rust/{head} {ratio:.3f} is above {limit:.2f} + {self.noise:.2%} noise"
-        ratio, gain = self.ratio("off", "rust"), self.row.gain(config)
-        if icount and gain and ratio and ratio < gain:
-            yield f"{self.row.workload}: off/Rust {ratio:.2f} is below {gain:g}"
+        ratio, limit = self.ratio("rust", "off"), getattr(self.row.not_above, config)
+        if icount and limit and ratio and ratio > limit + self.noise:
+            yield f"{self.row.workload}: Rust/off {ratio:.3f} is above {limit:.2f} + {self.noise:.2%} noise"
+        whole = {metric: Line(self.row, by_mode) for metric, by_mode in self.more.items()}
+        for metric, line, gains in [("", self, self.row.gains)] + [
+                (f" of {metric}", whole[metric], gains) for metric, gains in self.row.more_gains.items()]:
+            ratio, gain = line.ratio("off", "rust"), getattr(gains, config)
+            if icount and gain and ratio and ratio < gain:
+                yield f"{self.row.workload}: off/Rust{metric} {ratio:.2f} is below {gain:g}"
 
 
 def lines_of(rows, values, config):

@@ -25,7 +25,8 @@ def guest(boot):
     sizes = {"memory": max(2048, 1024 + mib() * 5 // 4),
              "drives": [scratch_image(max(SCRATCH_MIB, mib() * 5 // 4))]} if boot.disk else {}
     # A distribution clears each page that it hands out: 4400 instructions, to TCG, in front of each that is freed.
-    return {"arguments": "quiet loglevel=3 cma=160M init_on_alloc=0", "cpus": boot.cpus} | sizes
+    arguments = f"quiet loglevel=3 cma=160M init_on_alloc=0 {boot.arguments}".strip()
+    return {"arguments": arguments, "cpus": boot.cpus} | sizes
 
 
 def job(rows, config, scale, runs, longer):

@@ -12,6 +12,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+from itertools import takewhile
 
 from . import hooks
 from .common import CACHE, TOP, Error, brought, need_space, say, write_atomically
@@ -21,8 +22,12 @@ SUPPORTED = (7, 3)
 
 # The series' folders in patches/: fixes, which need nothing else, and the paths.
 SERIES = ["fixes", *PATHS]
-# What is offered to C, which needs none of them: CONFIG=better_c.
+# What is offered to C: CONFIG=better_c. The first needs none of the series; the second is the twin of a path, and
+# its mode.
 BETTER_C = "better_c"
+TWINS = ["anon_unmap_c", "anon_unmap_c/mode"]
+# What a twin is to a plain kernel: (the path whose patches of C alone come first, the rest).
+OFFERED = ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"])
 
 # Files of ours that become files of the kernel.
 OURS = [
@@ -135,8 +140,15 @@ def patches_of(path, folder=TOP / "patches"):
 
 def series():
     """The patches to build with. The last two folders are for evaluation only."""
-    more = [BETTER_C] if os.environ.get("CONFIG") == BETTER_C else []
+    more = [BETTER_C, *TWINS] if os.environ.get("CONFIG") == BETTER_C else []
     return [patch for path in SERIES + more + (["meter"] if metered() else []) for patch in patches_of(path)]
+
+
+def offered():
+    """The twin as a series for a plain kernel: the fixes, what is C's alone of the path, and the twin."""
+    path, folders = OFFERED
+    own = takewhile(lambda patch: "mm_batch/" not in patch.read_text(), patches_of(path))
+    return [*patches_of("fixes"), *own, *(patch for folder in folders for patch in patches_of(folder))]
 
 
 def touched_by(patches):

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The port of `anon_unmap`, beyond what every unmapping needs.
+//!
+//! | here                                   | in 7.3                                          |
+//! |----------------------------------------|-------------------------------------------------|
+//! | `folio_dup_swap_pages()`, `folio_put_swap_pages()` | [`crate::swap`]                     |
+//! | `page_anon_exclusive_batch()`          | `page_anon_exclusive_batch()`, mm/internal.h    |
+//! | AnonExclusive, pins                    | [`crate::anon`]                                 |
+//! | `smp_mb()`, `smp_mb_after_atomic()`    | [`crate::smp`]                                  |
+//! | `set_swp_ptes()`                       | `swp_pte_prepare()` and `set_pte_at()`, mm/rmap.c |
+//! | `mm_prepare_for_swap_entries()`        | that it was called, for [`crate::order`]        |
+//!
+//! A page that becomes a swap entry and still has its AnonExclusive bit panics, as does a PTE that is
+//! not none.
+//!
+//! Left out: swapoff, which looks at all mms of a list.
+
+#![deny(unsafe_code)]
+
+use crate::{
+    order::Event,
+    pte::{
+        swp_pte,
+        SOFT_DIRTY,
+        SWP_EXCLUSIVE,
+        SWP_SOFT_DIRTY,
+        SWP_UFFD,
+        UFFD_WP, //
+    },
+    smp,
+    swap::Slots,
+    unmap::Walk, //
+};
+use mm_batch::{
+    anon_unmap::AnonUnmapWalk,
+    pte_run::{
+        PtePart,
+        RunLength, //
+    },
+    to_swap::{
+        Sharing,
+        SubBatch,
+        SwapWalk, //
+    }, //
+};
+use std::num::NonZero;
+
+impl Walk<'_> {
+    fn slots(&self) -> &Slots {
+        self.folio.swap.as_ref().expect("the folio has no slots")
+    }
+
+    fn sharing(&self, page: usize) -> Sharing {
+        if self.folio.anon.is_exclusive(page) {
+            Sharing::Exclusive
+        } else {
+            Sharing::MaybeShared
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+impl SwapWalk for Walk<'_> {
+    fn folio_test_swapcache(&self) -> bool {
+        self.folio.swap.is_some()
+    }
+
+    unsafe fn folio_dup_swap_pages(&self, nr: RunLength) -> bool {
+        let done = self.slots().dup(self.pages(0, nr));
+        if done {
+            self.note(Event::SwapDup(nr.get()));
+        }
+        done
+    }
+
+    unsafe fn folio_put_swap_pages(&self, nr: RunLength) {
+        self.slots().put(self.pages(0, nr));
+        self.note(Event::SwapPut(nr.get()));
+    }
+
+    fn smp_mb(&self) {
+        smp::smp_mb();
+    }
+
+    fn smp_mb_after_atomic(&self) {
+        smp::smp_mb();
+        self.note(Event::OrderedBehind);
+    }
+
+    fn folio_maybe_dma_pinned(&self) -> bool {
+        let pinned = self.folio.anon.maybe_dma_pinned();
+        self.note(Event::PinTested);
+        pinned
+    }
+
+    fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
+        let pages = self.pages(part.at(), part.nr());
+        let sharing = self.sharing(pages.start);
+        let nr = pages
+            .take_while(|&page| self.sharing(page) == sharing)
+            .count();
+        let nr = NonZero::new(nr as u32).expect("the first is as it is");
+        SubBatch { sharing, nr }
+    }
+
+    unsafe fn clear_pages_anon_exclusive(&self, part: &PtePart) {
+        for page in self.pages(part.at(), part.nr()) {
+            assert!(
+                self.folio.anon.is_exclusive(page),
+                "page {page} was not exclusive"
+            );
+            self.folio.anon.clear_exclusive(page);
+        }
+        self.note(Event::Shared(part.nr().get()));
+    }
+
+    fn mm_prepare_for_swap_entries(&self) {
+        self.note(Event::Mmlist);
+    }
+
+    unsafe fn add_swap_counter(&self, nr: RunLength) {
+        self.count(|rss| rss.swapents += i64::from(nr.get()));
+        self.note(Event::SwapCounted(nr.get()));
+    }
+
+    unsafe fn set_swp_ptes(&self, part: &PtePart, sharing: Sharing) {
+        let pte = part.first().raw();
+        let bit = |there, bit| if there { bit } else { 0 };
+        let bits = bit(sharing == Sharing::Exclusive, SWP_EXCLUSIVE)
+            | bit(pte & SOFT_DIRTY != 0, SWP_SOFT_DIRTY)
+            | bit(pte & UFFD_WP != 0, SWP_UFFD);
+        let pages = self.pages(part.at(), part.nr());
+        for (place, page) in self.places(part.at(), part.nr()).zip(pages) {
+            assert!(
+                !self.folio.anon.is_exclusive(page),
+                "page {page} is exclusive, and swapped out"
+            );
+            let was = self
+                .table()
+                .set(place, swp_pte(self.slots().of(page), bits));
+            assert_eq!(was, 0, "PTE {place} is not none");
+        }
+        self.note(Event::SwapPtes(part.nr().get(), sharing));
+    }
+}
+
+impl AnonUnmapWalk for Walk<'_> {
+    fn warn_not_in_swapcache(&self) {
+        self.note(Event::Warned);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        folio::Folio,
+        pte::{
+            pte,
+            WRITE, //
+        },
+        sync::explore,
+        unmap::{
+            Layout,
+            Mm, //
+        }, //
+    };
+    use mm_batch::unmap::PteRun;
+
+    /// Clears two PTEs of a folio whose first page is exclusive, and does more.
+    fn cleared(then: impl FnOnce(&Walk<'_>, &PtePart) + Copy + Send + Sync + 'static) {
+        explore(move || {
+            let folio = Folio::in_swap_cache(8, 2, Slots::new(64, &[0, 0], None));
+            folio.map(2);
+            folio.anon.set_exclusive(0);
+            let mm = Mm::new(Layout::anonymous(2), &[pte(8, WRITE), pte(9, WRITE)]);
+            mm.walk(&folio, 0, |walk| {
+                let run = PteRun::longest(walk).clear();
+                then(run.ptes().walk(), run.ptes().part());
+            });
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "page 0 is exclusive, and swapped out")]
+    #[allow(unsafe_code)]
+    fn an_exclusive_page_that_is_swapped_out_is_noticed() {
+        // SAFETY: It is not, which is to be noticed.
+        cleared(|walk, part| unsafe { walk.set_swp_ptes(part, Sharing::MaybeShared) });
+    }
+
+    #[test]
+    #[should_panic(expected = "page 1 was not exclusive")]
+    #[allow(unsafe_code)]
+    fn sharing_what_is_shared_is_noticed() {
+        // SAFETY: It is not, which is to be noticed.
+        cleared(|walk, part| unsafe { walk.clear_pages_anon_exclusive(part) });
+    }
+
+    #[test]
+    #[should_panic(expected = "PTE 1 is not none")]
+    #[allow(unsafe_code)]
+    fn an_entry_over_another_is_noticed() {
+        cleared(|walk, part| {
+            walk.folio.anon.clear_exclusive(0);
+            walk.table().set(1, swp_pte(7, 0));
+            // SAFETY: It is not, which is to be noticed.
+            unsafe { walk.set_swp_ptes(part, Sharing::MaybeShared) };
+        });
+    }
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+# In the guest: MADV_PAGEOUT of memory that /pageout maps, timed by the meter. A row's command sets $value;
+# <command>_units says behind it of how many pages that is, and what of it is the meter's own.
+
+meter=/sys/kernel/debug/mm_batch_meter
+# All of the disk's own pages, so that no run is the first to need them.
+dd if=/dev/zero of=/dev/ram0 bs=1M >/dev/null 2>&1
+mkswap /dev/ram0 >/dev/null && swapon /dev/ram0 || fail 'no swap on a RAM disk'
+echo 1 >$meter/enable || fail 'no meter'
+
+settle() { echo 3 >/proc/sys/vm/drop_caches; }
+
+# pageout CONTENT FOLIO_KIB MIB whole|split [2cpu]: sets $value to nanoseconds per page in try_to_unmap(), and in all.
+pageout() {
+	# What it does before and after may wait; it says itself whether the rest was idle.
+	idle_allowed=1000000
+	echo 1 >$meter/reset
+	out=$(/pageout "$3" "$2" "$4" "$1" $5 2>&1) || fail "$out"
+	set -- $out
+	[ "$9" = 0 ] || fail "$9 of $7 pages are still mapped"
+	value="$(awk '{ is[$1] = $2 } END { printf "%.3f", is["ns_net"] / is["pages"] }' $meter/stats) $5"
+	[ "${11}" = 0 ] || idle_allowed=-1
+}
+
+pageout_units() { awk '{ is[$1] = $2 } END { print is["pages"], int(is["runs"] * is["cost_run"]) }' $meter/stats; }

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `anon_unmap`: any table of PTEs of an anonymous folio, against an oracle that looks at one page
+//! at a time: what C leaves where nothing fails, and what was there before where something does.
+
+use crate::ptes::{
+    case,
+    without_cont,
+    Case,
+    NR,
+    RESTORABLE, //
+};
+use mm_batch::{
+    anon_unmap::{
+        unmap_run,
+        Outcome, //
+    },
+    to_swap::{
+        NotCounted,
+        SwapCounted, //
+    },
+    unmap::PteRun, //
+};
+use mm_shim::{
+    folio::Folio,
+    order::Event,
+    pte::{
+        pte,
+        pte_pfn,
+        swp_pte,
+        Table,
+        DIRTY,
+        PRESENT,
+        SOFT_DIRTY,
+        SWP_EXCLUSIVE,
+        SWP_SOFT_DIRTY,
+        SWP_UFFD,
+        UFFD_WP,
+        WRITE,
+        YOUNG, //
+    },
+    swap::Slots,
+    unmap::{
+        Layout,
+        Mm, //
+    }, //
+};
+use proptest::prelude::*;
+use std::ops::Range;
+
+const SLOT: usize = 0x40;
+
+/// What may fail, and what differs from page to page.
+#[derive(Clone, Debug)]
+struct Swap {
+    /// Of each page of the folio, if its PTE does not say so.
+    exclusive: Vec<bool>,
+    counts: Vec<u32>,
+    most: Option<u32>,
+    pinned: bool,
+}
+
+fn swap() -> impl Strategy<Value = Swap> {
+    (
+        // Sub-batches, rather than a die for each page.
+        prop::collection::vec((any::<bool>(), 1usize..12), 1..12),
+        prop::collection::vec(prop_oneof![5 => Just(0u32), 2 => 1u32..4], NR),
+        prop_oneof![3 => Just(None), 1 => Just(Some(3)), 1 => Just(Some(1))],
+        prop::bool::weighted(0.3),
+    )
+        .prop_map(|(batches, counts, most, pinned)| {
+            let mut exclusive: Vec<_> = batches
+                .into_iter()
+                .flat_map(|(exclusive, nr)| std::iter::repeat_n(exclusive, nr))
+                .collect();
+            exclusive.resize(NR, true);
+            Swap {
+                exclusive,
+                counts,
+                most,
+                pinned,
+            }
+        })
+}
+
+/// A folio in the swap cache, mapped as the case has it.
+struct Anon<'c> {
+    case: &'c Case,
+    swap: &'c Swap,
+    mm: Mm,
+    folio: Folio,
+}
+
+/// All that may change.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    words: Vec<u64>,
+    exclusive: Vec<bool>,
+    counts: Vec<u32>,
+    pages: i64,
+    swapents: i64,
+    hiwater: i64,
+    mapcount: i32,
+    refs: i32,
+    dirty: bool,
+}
+
+impl<'c> Anon<'c> {
+    fn new(case: &'c Case, swap: &'c Swap) -> Self {
+        let (pfn, nr) = case.folio;
+        let slots = Slots::new(SLOT, &swap.counts[..nr], swap.most);
+        let folio = Folio::in_swap_cache(pfn, nr, slots);
+        folio.map(case.mapped().count());
+        for page in 0..nr {
+            let writable = |&i: &usize| {
+                case.maps(i) && pte_pfn(case.words[i]) == pfn + page && case.words[i] & WRITE != 0
+            };
+            // What may be written to is nobody else's.
+            if swap.exclusive[page] || (0..NR).any(|i| writable(&i)) {
+                folio.anon.set_exclusive(page);
+            }
+        }
+        if swap.pinned {
+            let table = Table::new(&[pte(pfn, WRITE)]);
+            mm_shim::anon::pin_fast(&table, 0, &folio, true).expect("a page of it, writable");
+        }
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        Self {
+            case,
+            swap,
+            mm,
+            folio,
+        }
+    }
+
+    fn state(&self) -> State {
+        let rss = self.mm.rss();
+        State {
+            words: without_cont(self.mm.table.words()),
+            exclusive: (0..self.folio.nr)
+                .map(|page| self.folio.anon.is_exclusive(page))
+                .collect(),
+            counts: self.slots().counts(),
+            pages: rss.pages,
+            swapents: rss.swapents,
+            hiwater: rss.hiwater,
+            mapcount: self.folio.mapcount(),
+            refs: self.folio.ref_count(),
+            dirty: self.folio.is_dirty(),
+        }
+    }
+
+    fn slots(&self) -> &Slots {
+        self.folio.swap.as_ref().expect("it is in the swap cache")
+    }
+
+    fn unmap(&self, at: usize) -> (Outcome, Vec<Event>) {
+        self.mm.walk(&self.folio, at, |walk| unmap_run(walk))
+    }
+
+    fn page(&self, i: usize) -> usize {
+        pte_pfn(self.case.words[i]) - self.folio.pfn
+    }
+
+    /// Whether something is in the way of this run, by the state before.
+    fn fails(&self, run: &Range<usize>, before: &State) -> bool {
+        let full = |i| {
+            self.swap
+                .most
+                .is_some_and(|most| before.counts[self.page(i)] >= most)
+        };
+        let exclusive = |i| before.exclusive[self.page(i)];
+        run.clone().any(full) || self.swap.pinned && run.clone().any(exclusive)
+    }
+
+    /// What is to be left of a run, one page after the other.
+    fn after(&self, run: &Range<usize>, mut state: State) -> State {
+        let words = &self.case.words;
+        let union = words[run.clone()].iter().fold(0, |all, word| all | word);
+        state.dirty |= union & DIRTY != 0;
+        if self.fails(run, &state) {
+            for word in &mut state.words[run.clone()] {
+                *word |= union & (YOUNG | DIRTY);
+            }
+            return state;
+        }
+        state.hiwater = state.hiwater.max(state.pages);
+        for i in run.clone() {
+            let page = self.page(i);
+            let bit = |there, bit| if there { bit } else { 0 };
+            let bits = bit(state.exclusive[page], SWP_EXCLUSIVE)
+                | bit(words[i] & SOFT_DIRTY != 0, SWP_SOFT_DIRTY)
+                | bit(words[i] & UFFD_WP != 0, SWP_UFFD);
+            state.words[i] = swp_pte(SLOT + page, bits);
+            state.exclusive[page] = false;
+            state.counts[page] += 1;
+            state.pages -= 1;
+            state.swapents += 1;
+            state.mapcount -= 1;
+            state.refs -= 1;
+        }
+        state
+    }
+}
+
+/// The pages of a run; `None` if it was not even looked for.
+fn touched(outcome: Outcome) -> Option<(bool, usize)> {
+    match outcome {
+        Outcome::Unmapped(nr) => Some((true, nr.get() as usize)),
+        Outcome::Kept(nr) => Some((false, nr.get() as usize)),
+        Outcome::NoSwap => None,
+    }
+}
+
+/// In a VMA without a file, or in a private one of a file, where markers would be left.
+fn any_vma() -> impl Strategy<Value = Case> {
+    prop_oneof![3 => case(true), 1 => case(false)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(2048)
+    })]
+
+    /// A run is all swapped out, or all as it was but for young and dirty.
+    #[test]
+    fn a_run_is_swapped_out_as_one_by_one_or_not_at_all(case in any_vma(), swap in swap()) {
+        let anon = Anon::new(&case, &swap);
+        let nr = case.run(case.at, RESTORABLE);
+        let run = case.at..case.at + nr;
+        let fails = anon.fails(&run, &anon.state());
+        let expected = anon.after(&run, anon.state());
+        let (got, _) = anon.unmap(case.at);
+        prop_assert_eq!(touched(got), Some((!fails, nr)));
+        prop_assert_eq!(anon.state(), expected);
+    }
+
+    /// The whole folio, as the rmap walk does: until the first run that fails.
+    #[test]
+    fn a_folio_is_swapped_out_run_by_run(case in any_vma(), swap in swap()) {
+        let anon = Anon::new(&case, &swap);
+        let mut expected = anon.state();
+        for at in case.mapped() {
+            if anon.mm.table.ptep_get(at) & PRESENT == 0 {
+                continue;
+            }
+            let run = at..at + case.run(at, RESTORABLE);
+            expected = anon.after(&run, expected);
+            let (got, _) = anon.unmap(at);
+            prop_assert_eq!(&anon.state(), &expected);
+            if !matches!(got, Outcome::Unmapped(_)) {
+                break;
+            }
+        }
+    }
+}
+
+/// Nothing is asked for, and nothing ordered, that need not be.
+#[test]
+fn who_has_no_exclusive_page_is_not_asked_whether_it_is_pinned() {
+    let words = [pte(8, 0), pte(9, 0)];
+    let folio = Folio::in_swap_cache(8, 2, Slots::new(SLOT, &[0, 0], None));
+    folio.map(2);
+    let mm = Mm::new(Layout::anonymous(2), &words);
+    let (_, events) = mm.walk(&folio, 0, |walk| unmap_run(walk));
+    assert!(!events.contains(&Event::PinTested));
+    assert!(!events.contains(&Event::OrderedBehind));
+}
+
+/// Whoever composes stages of his own.
+#[test]
+fn a_run_of_a_folio_without_slots_is_refused() {
+    let folio = Folio::new(8, 2);
+    folio.map(2);
+    let words = [pte(8, 0), pte(9, 0)];
+    let mm = Mm::new(Layout::anonymous(2), &words);
+    mm.walk(&folio, 0, |walk| {
+        let (run, why) = PteRun::longest(walk)
+            .clear()
+            .stage::<SwapCounted>()
+            .expect_err("there are no slots");
+        assert_eq!((run.nr().get(), why), (2, NotCounted::NoSlots));
+    });
+    assert_eq!(mm.table.words(), words);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(64)
+    })]
+
+    /// A folio that is not in the swap cache is complained of, and not touched.
+    #[test]
+    fn a_folio_without_swap_is_not_touched(case in case(true)) {
+        let folio = Folio::new(case.folio.0, case.folio.1);
+        folio.map(case.mapped().count());
+        folio.set_swapbacked();
+        let mm = Mm::new(case.layout.clone(), &case.words);
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk));
+        prop_assert_eq!(got, Outcome::NoSwap);
+        prop_assert_eq!(done, [Event::Warned]);
+        prop_assert_eq!(mm.table.words(), case.words);
+    }
+}

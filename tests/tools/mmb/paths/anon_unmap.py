@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0
+"""anon_unmap: unmapping anonymous folios to swap in reclaim."""
+
+from dataclasses import replace
+
+from ..path import NONE, Boot, KunitBoot, Limits, Path, Row
+
+ABOUT = """256 MiB of anonymous memory (64 in a short run) are mapped, written, and given to madvise(MADV_PAGEOUT):
+the series' own program. zero-: written with zeroes, which swap notes in a bit and does not write. data-: each word
+differs, and swap is a RAM disk. Folios are of the size in the row's name; 2m-pmd are mapped by PMDs, each of which is
+split in try_to_unmap(), 2m-pte by PTEs.
+
+The figures are per page in try_to_unmap(), by the meter (patches/meter), its own cost subtracted: rmap walk,
+unmapping and flushing, but no other part of reclaim. `insn_total`, in the second table, is the whole call, in
+millions, with what the meter costs.
+
+`off` is one PTE at a time, which is all that 7.3 has. With `CONFIG=better_c` there is a twin, the same transaction in
+C. A folio of one page never enters Rust: zero-4k shows what the others pay. One CPU flushes at once, in
+try_to_unmap(); in zero-64k-2cpu another one has run in the same mm, and the flush is deferred."""
+
+PAGEOUT = Boot("pageout", "pageout.sh", loops=False, programs=("pageout.c",), reader="mm_batch_meter_unmap",
+               arguments="brd.rd_nr=1 brd.rd_size=327680", seconds=5, more_memory=True)
+PAGEOUT_2CPU = replace(PAGEOUT, name="pageout-2cpu", cpus=2)
+
+# Rust/twin at most, where there is a twin.
+TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
+# Rust/off at most: for folios of one page nothing is to change.
+NOTHING = Limits(release=1.01, distro=1.01, noinline=1.01, better_c=1.01)
+
+# workload: off/Rust at least; None is shown without a limit.
+#                     release distro noinline better_c
+GAINS = {
+    "zero-16k":          (2.0, None, None, 2.0),
+    "zero-64k":          (5.0, 4.0, None, 5.0),
+    "zero-2m-pmd":       (7.8, None, None, 7.8),
+    "zero-2m-pte":       (9.4, None, None, 9.4),
+}
+# The same of the whole call.
+TOTAL_GAINS = {
+    "zero-64k":          (1.42, None, None, 1.42),
+    "zero-2m-pmd":       (1.52, None, None, 1.52),
+    "zero-2m-pte":       (1.52, None, None, 1.52),
+}
+
+FLUSH = "guest_mm_batch_anon_unmap_flush"
+
+
+def pageout(content, name, kib, how="whole", boot=PAGEOUT, **kw):
+    workload = f"{content}-{name}"
+    gains = Limits(*GAINS[workload]) if workload in GAINS else NONE
+    more = {"insn_total": Limits(*TOTAL_GAINS[workload])} if workload in TOTAL_GAINS else {}
+    command = f"pageout {content} {kib} {{anon_mib}} {how}" + (" 2cpu" if boot.cpus == 2 else "")
+    return Row(workload, command, "insn_per_page_ttu", "page in try_to_unmap()", boot, TWIN, gains, more_gains=more,
+               not_above=NOTHING if kib == 4 else NONE, more=("insn_total",), **kw)
+
+
+PATH = Path(
+    name="anon_unmap",
+    about=ABOUT,
+    rows=tuple(row for content in ("zero", "data") for row in (
+        pageout(content, "4k", 4),
+        pageout(content, "16k", 16),
+        pageout(content, "64k", 64, published="37.4 -> 17.4, 55.0 -> 51.9 ms" if content == "zero" else None),
+        pageout(content, "2m-pmd", 2048),
+        pageout(content, "2m-pte", 2048, "split"),
+    )) + (pageout("zero", "64k-2cpu", 64, boot=PAGEOUT_2CPU),),
+    suites=("mm_batch_anon_unmap_parts",),
+    suites_late=(*(f"guest_mm_batch_anon_unmap{what}" for what in ("", "_kept", "_as_c")), FLUSH),
+    conditions={
+        **{f"guest_mm_batch_anon_unmap_kept.test_swap_fault_{point}": "faults" for point in ("dup", "pin", "extend")},
+        # x86 puts a flush off only if another CPU has the mm.
+        **{f"{FLUSH}.test_swap_deferred{what}": "2cpu" for what in ("", "_kept")},
+    },
+    kunit_boots=tuple(KunitBoot("kunit-late-2cpu", flavour, on=frozenset({"2cpu"}), cpus=2, only=FLUSH, late=True)
+                      for flavour in ("release", "debug")),
+    c=None,
+    twin="the same transaction in C (patches/anon_unmap_c/)",
+)
