@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG METER QUICK FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB
+export ARCH DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -43,7 +43,7 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (2 min beyond make kernel)
 	@$(mmb) kunit
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (15 min)
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (15 min); MINUTES=60 lets races last
 	@$(mmb) kselftest
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min beyond make kernel)

@@ -55,6 +55,15 @@ class Judging(unittest.TestCase):
         self.assertEqual(self.judged([skips], [skips], test)[0][0], [])
         self.assertIn("0 subtests 'c*' are 'skip', listed are 1", self.judged([OK3], [OK3], test)[0][0][0])
 
+    def test_skip_without_a_symbol(self):
+        text = "test t contig_free 10 2 ours/t.sh\nskip t 1 c* d without CONFIG_X  # why\nskip t 1 e"
+        lacks, has = {("a", "ok"): 1, ("b", "ok"): 1, ("c d", "skip"): 1, ("e", "skip"): 1}, dict(OK3) | {("e", "skip"): 1}
+        for value, right, wrong in ((None, lacks, has), ("y", has, lacks)):
+            test = listed(text)
+            test.in_kernel({"CONFIG_X": value}.get)
+            self.assertEqual(self.judged([right], [right], test)[0][0], [])
+            self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 2)
+
     def test_a_number_in_a_name_is_no_difference(self):
         def differ(off, other):
             return expected.differences(listed(), *(Result(DONE, cases={(n, "ok"): 1}) for n in (off, other)))
@@ -100,9 +109,12 @@ class List(unittest.TestCase):
 
     def test_bad_lines(self):
         for line in ("test t contig_free x 3 ours/t.sh", "test t contig_free 10", "skip none 1 *", "what t", "out t",
-                     "quick none"):
+                     "quick none", "lasts none"):
             with self.assertRaisesRegex(Error, "line 1, is not understood"):
                 expected.parse(line)
+        for line in ("skip t c*", "skip t 1", "lasts t 60"):
+            with self.assertRaisesRegex(Error, "line 2, is not understood"):
+                expected.parse(f"test t contig_free 1 1 ours/t.sh\n{line}")
 
     def test_too_many_unstable(self):
         rows = "test t contig_free 1 1 ours/t.sh\n" + "unstable t * why\n" * 6
@@ -115,6 +127,18 @@ class List(unittest.TestCase):
             kselftest.chosen(tests)
         with mock.patch.dict(os.environ, {"MODE": "fast"}), self.assertRaisesRegex(Error, "is no mode"):
             kselftest.chosen(tests)
+
+    def test_minutes(self):
+        text = "test t contig_free 10 2 ours/t.sh a\ntest u contig_free 10 2 ours/u.sh\nlasts t"
+        for given, modes in (({}, ["rust"]), ({"MODE": "off"}, ["off"])):
+            with mock.patch.dict(os.environ, {"MINUTES": "2", "T": "", "QUICK": "", "MODE": ""} | given):
+                found, got = kselftest.chosen(expected.parse(text)[0])
+            self.assertEqual([(t.name, t.command, t.seconds(6)) for t in found], [("t", "ours/t.sh a 120", 180)])
+            self.assertEqual(got, modes)
+        for given, error in (({"MINUTES": "1.5"}, "MINUTES=1.5 is no time"),
+                             ({"MINUTES": "2", "T": "u"}, "T=u MINUTES=2 matches no test")):
+            with mock.patch.dict(os.environ, given), self.assertRaisesRegex(Error, error):
+                kselftest.chosen(expected.parse(text)[0])
 
 
 class Modes(unittest.TestCase):

@@ -10,91 +10,13 @@
  */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "kselftest.h"
+#include "folio.h"
 
 #ifndef MAP_DROPPABLE
 #define MAP_DROPPABLE 0x08
 #endif
-
-#define KIB 1024ul
-#define PAGE (4 * KIB)
-#define FOLIO (64 * KIB)
-#define PMD (2048 * KIB)
-#define PAGES (FOLIO / PAGE)
-
-#define PM_UFFD_WP (1ull << 57)
-#define PM_SWAP (1ull << 62)
-#define PM_PRESENT (1ull << 63)
-#define KPF_COMPOUND_HEAD 15
-#define KPF_COMPOUND_TAIL 16
-
-#define CGROUPS "/sys/fs/cgroup"
-
-static int pagemap_fd, kpageflags_fd;
-static char cgroup[64];
-
-static void write_to(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
-}
-
-/* A cgroup of our own. */
-static void leave_cgroup(void)
-{
-	int fd = open(CGROUPS "/cgroup.procs", O_WRONLY);
-
-	if (fd < 0 || write(fd, "0", 1) != 1 || rmdir(cgroup))
-		ksft_print_msg("%s is left behind: %s\n", cgroup, strerror(errno));
-}
-
-static void enter_cgroup(void)
-{
-	char procs[96];
-
-	write_to(CGROUPS "/cgroup.subtree_control", "+memory");
-	snprintf(cgroup, sizeof(cgroup), CGROUPS "/file_unmap.%d", getpid());
-	if (mkdir(cgroup, 0755))
-		ksft_exit_fail_msg("%s: %s\n", cgroup, strerror(errno));
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", cgroup);
-	write_to(procs, "0");
-	atexit(leave_cgroup);
-}
-
-/* @what: "0" is page cache and lazyfree memory, "max" is what is swapped. */
-static void reclaim(const char *what)
-{
-	char path[96], text[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/memory.reclaim", cgroup);
-	fd = open(path, O_WRONLY);
-	snprintf(text, sizeof(text), "16M swappiness=%s", what);
-	/* There are not as many; and a page that was used lately is passed over once. */
-	for (int i = 0; i < 3; i++)
-		if (fd < 0 || (write(fd, text, strlen(text)) < 0 && errno != EAGAIN))
-			ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
-}
 
 /* How many lazyfree pages reclaim has discarded. (The cgroup's own count may be late.) */
 static unsigned long discarded(void)
@@ -108,70 +30,6 @@ static unsigned long discarded(void)
 	if (!file || fclose(file))
 		ksft_exit_fail_msg("/proc/vmstat: %s\n", strerror(errno));
 	return pages;
-}
-
-static uint64_t pagemap(const char *at)
-{
-	uint64_t entry;
-
-	if (pread(pagemap_fd, &entry, 8, (uintptr_t)at / PAGE * 8) != 8)
-		ksft_exit_fail_msg("pagemap: %s\n", strerror(errno));
-	return entry;
-}
-
-static unsigned int count(const char *from, unsigned int pages, uint64_t bits)
-{
-	unsigned int found = 0;
-
-	for (unsigned int i = 0; i < pages; i++)
-		found += !!(pagemap(from + i * PAGE) & bits);
-	return found;
-}
-
-/* Whether one folio of 64 KiB is mapped from here on. */
-static bool is_folio(const char *from)
-{
-	for (unsigned int i = 0; i < PAGES; i++) {
-		uint64_t entry = pagemap(from + i * PAGE), flags;
-
-		if (!(entry & PM_PRESENT) ||
-		    pread(kpageflags_fd, &flags, 8, (entry & ((1ull << 55) - 1)) * 8) != 8 ||
-		    !(flags >> (i ? KPF_COMPOUND_TAIL : KPF_COMPOUND_HEAD) & 1))
-			return false;
-	}
-	return true;
-}
-
-/* Address space of four page tables, the first page table's end in it. */
-static char *reserve(void)
-{
-	char *at = mmap(NULL, 4 * PMD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (at == MAP_FAILED)
-		ksft_exit_fail_msg("mmap: %s\n", strerror(errno));
-	return (char *)(((uintptr_t)at + PMD - 1) / PMD * PMD);
-}
-
-static char *map(char *at, unsigned long size, int flags)
-{
-	at = mmap(at, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_FIXED | flags, -1, 0);
-	if (at == MAP_FAILED)
-		ksft_exit_fail_msg("mmap: %s\n", strerror(errno));
-	return at;
-}
-
-static void fill(char *at, unsigned int pages, char with)
-{
-	for (unsigned int i = 0; i < pages; i++)
-		memset(at + i * PAGE, with, PAGE);
-}
-
-static bool holds(const char *at, unsigned int pages, char what)
-{
-	for (unsigned int i = 0; i < pages; i++)
-		if (at[i * PAGE] != what || at[i * PAGE + PAGE - 1] != what)
-			return false;
-	return true;
 }
 
 /*
@@ -237,19 +95,6 @@ static void test_across_page_tables(void)
 			 "a lazyfree folio across two page tables is discarded, and no more\n");
 }
 
-static int userfault(char *at, unsigned long size)
-{
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
-	struct uffdio_register reg = {
-		.range = { (uintptr_t)at, size }, .mode = UFFDIO_REGISTER_MODE_WP,
-	};
-	int fd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &reg))
-		ksft_exit_fail_msg("userfaultfd: %s\n", strerror(errno));
-	return fd;
-}
-
 /* The pages [@first, @first + @nr) of a shmem folio are write-protected: those have markers, and no others. */
 static void test_uffd_wp(const char *name, unsigned int first, unsigned int nr)
 {
@@ -265,7 +110,7 @@ static void test_uffd_wp(const char *name, unsigned int first, unsigned int nr)
 	fill(folio, PAGES, 1);
 	if (!is_folio(folio))
 		return ksft_test_result_fail("uffd-wp, %s: no folio\n", name);
-	fd = userfault(folio, FOLIO);
+	fd = userfault(folio, FOLIO, UFFD_FEATURE_WP_HUGETLBFS_SHMEM, UFFDIO_REGISTER_MODE_WP);
 	if (nr && ioctl(fd, UFFDIO_WRITEPROTECT, &wp))
 		return ksft_test_result_fail("uffd-wp, %s: %s\n", name, strerror(errno));
 	reclaim("max");
@@ -306,13 +151,7 @@ int main(void)
 {
 	ksft_print_header();
 	ksft_set_plan(7);
-	pagemap_fd = open("/proc/self/pagemap", O_RDONLY);
-	kpageflags_fd = open("/proc/kpageflags", O_RDONLY);
-	if (pagemap_fd < 0 || kpageflags_fd < 0)
-		ksft_exit_fail_msg("/proc: %s\n", strerror(errno));
-	write_to("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", "always");
-	write_to("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/shmem_enabled", "always");
-
+	begin_folios();
 	enter_cgroup();
 	test_read_only_half();
 	test_across_page_tables();

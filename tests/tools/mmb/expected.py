@@ -23,9 +23,28 @@ class Test:
         self.name, self.paths, self.command = name, paths.split(","), command
         self.limit, self.ok = int(limit), int(ok)
         self.known = []  # (status, count, glob): subtests that are not ok in `off`
+        self.without = []  # the same, in a kernel that lacks a symbol: it, and one of these
         self.unstable = []  # globs
         self.before = self.after = None
-        self.quick = False
+        self.quick = self.can_last = False
+        self.lasts = 0  # seconds beyond its limit
+
+    def in_kernel(self, symbol):
+        """Takes what depends on the kernel's configuration for what it is there. `symbol`: a symbol's value."""
+        for name, row in self.without:
+            if symbol(name):
+                self.ok += row[1]
+            else:
+                self.known.append(row)
+        self.without = []
+
+    def last(self, seconds):
+        """Makes a test that can last do so."""
+        self.lasts, self.command = seconds, f"{self.command} {seconds}"
+
+    def seconds(self, slower):
+        """Its time limit, where tests take so much longer."""
+        return self.limit * slower + self.lasts
 
     @property
     def program(self):
@@ -70,8 +89,14 @@ def parse(text):
             elif kind == "out" and rest:
                 out[name] = rest
             elif kind in ("skip", "fail"):
-                count, glob = rest.split(None, 1)
-                tests[name].known.append((kind, int(count), glob))
+                count, glob, symbol = re.fullmatch(r"(\d+)\s+(.+?)(?:\s+without (CONFIG_\w+))?", rest).groups()
+                row = (kind, int(count), glob)
+                if symbol:
+                    tests[name].without.append((symbol, row))
+                else:
+                    tests[name].known.append(row)
+            elif kind == "lasts" and not rest:
+                tests[name].can_last = True
             elif kind == "unstable":
                 glob, _why = rest.split(None, 1)
                 tests[name].unstable.append(glob)
@@ -82,7 +107,7 @@ def parse(text):
                     tests[quick].quick = True
             else:
                 raise ValueError
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise Error(f"{LIST.name}, line {number}, is not understood", "see the head of that file") from None
     if sum(len(t.unstable) for t in tests.values()) > MOST_UNSTABLE:
         raise Error(f"{LIST.name} has more than {MOST_UNSTABLE} unstable tests", "mend one")

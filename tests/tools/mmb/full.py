@@ -87,6 +87,7 @@ STEPS = [
     Step("profile-reclaim", "make profile ROW=ext4-64k", PROFILE, 120),
     Step("kselftest", "make kselftest", SELFTESTS, 2400),
     Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", SELFTESTS, 900),
+    Step("racing", "make kselftest MINUTES=60 DEBUG=1", SELFTESTS, 4200),
     Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("check")), 5400),
     Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS), 2400),
     Step("prove-fresh", "make prove-fresh", ("rust/", "patches/", "shim/", "tests/", "Makefile"), 2700),

@@ -16,6 +16,7 @@ RUNS = 3  # of what is not as it should be
 
 BEGINS = re.compile(r"^mm_batch: test begins: (\S+)")
 ENDS = re.compile(r"^mm_batch: test ends: (\S+) code (\d+) seconds ([\d.]+) ?(.*)")
+PROGRESS = re.compile(r"^# progress: (.*)")
 BOOT_SECONDS = 120  # to the first test
 SLACK = 90  # between a test's limit in the guest and the host's patience
 
@@ -42,7 +43,7 @@ class Guest:
     def boot(self, tests, mode, log, on_line):
         files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")
                  if getattr(t, when)}
-        files["tests"] = "".join(f"{t.limit * self.slower} {t.name} {t.command}\n" for t in tests)
+        files["tests"] = "".join(f"{t.seconds(self.slower)} {t.name} {t.command}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
         return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower, log=log,
@@ -50,7 +51,7 @@ class Guest:
 
     def some(self, tests, mode, log, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
-        limits = {t.name: t.limit for t in tests}
+        limits = {t.name: t.seconds(self.slower) for t in tests}
         results, begun, output = {}, None, []
 
         def read(line):
@@ -59,7 +60,7 @@ class Guest:
             if starts:
                 begun = starts.group(1)
                 output.clear()
-                return (limits[begun] + SLACK) * self.slower
+                return limits[begun] + SLACK * self.slower
             if stops:
                 results[begun] = self.result(begun, mode, output, stops)
                 on_result(begun, results[begun])
@@ -67,6 +68,9 @@ class Guest:
                 return SLACK * self.slower
             if begun:
                 output.append(line)
+                far = PROGRESS.search(line)
+                if far:
+                    say(f"  {begun}: {far.group(1)}")
             return None
 
         ended = self.boot(tests, mode, log, read)
@@ -119,13 +123,26 @@ def judge(test, runs, mode):
     return bad[0], None
 
 
+def lasting():
+    """The seconds that MINUTES= asks for, or None."""
+    given = os.environ.get("MINUTES")
+    if given and not re.fullmatch("[1-9][0-9]*", given):
+        raise Error(f"MINUTES={given} is no time", "give whole minutes, as in MINUTES=60")
+    return 60 * int(given) if given else None
+
+
 def chosen(tests):
-    """The tests that T= and QUICK=1 ask for, and the modes that MODE= does."""
-    glob, quick = os.environ.get("T"), os.environ.get("QUICK") == "1"
-    found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob)) and (not quick or t.quick)]
+    """The tests that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
+    glob, quick, seconds = os.environ.get("T"), os.environ.get("QUICK") == "1", lasting()
+    found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob)) and (not quick or t.quick)
+             and (not seconds or t.can_last)]
     if not found:
-        raise Error(f"T={glob} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
-    modes = [m for m in (os.environ.get("MODE") or ",".join(MODES)).split(",")]
+        asked = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
+        raise Error(f"{asked} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
+    for test in found if seconds else []:
+        test.last(seconds)
+    # What lasts goes through the modes by itself.
+    modes = [m for m in (os.environ.get("MODE") or ("rust" if seconds else ",".join(MODES))).split(",")]
     if not set(modes) <= set(MODES):
         raise Error(f"MODE={os.environ['MODE']} is no mode", f"some of {', '.join(MODES)}")
     return found, modes
@@ -143,6 +160,8 @@ def table(tests, modes, runs):
 def kselftest(build, modules, steps, slower=1):
     """Every chosen test in every chosen mode. Steps: one per mode, see estimates()."""
     tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
+    for test in tests:
+        test.in_kernel(build.symbol)
     folder = build.base.work / f"{build.out.name}-kselftest"
     folder.mkdir(exist_ok=True)
     guest = Guest(build, modules, tests, folder, slower)
@@ -197,10 +216,11 @@ def verdict(tests, modes, runs, folder):
 
 def step(mode):
     part = os.environ.get("T") or ("quick" if os.environ.get("QUICK") == "1" else "all")
-    return f"kselftest {part} {mode}"
+    minutes = os.environ.get("MINUTES")
+    return f"kselftest {part} {mode}" + (f" {minutes} min" if minutes else "")
 
 
 def estimates():
     """The steps and their seconds, until a run has taught better."""
     tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
-    return {step(mode): 20 + sum(t.limit for t in tests) // 12 for mode in modes}
+    return {step(mode): 20 + sum(t.limit // 12 + t.lasts for t in tests) for mode in modes}

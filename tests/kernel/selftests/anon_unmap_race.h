@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef ANON_UNMAP_RACE_H
+#define ANON_UNMAP_RACE_H
+/*
+ * Races with reclaim that last as long as asked: for anon_unmap_race and anon_unmap_pins.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "anon_unmap.h"
+
+static unsigned int seconds = 2;
+static atomic_bool stop;
+/* What should be there, or came by another way; where the kernel wants it for O_DIRECT. */
+static char seen[FOLIO] __attribute__((aligned(PAGE)));
+
+static inline struct timespec begin(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now;
+}
+
+/* On a busy machine a race may not have been @met in its time: then it has ten times as long. */
+static inline bool out_of_time(struct timespec start, bool met)
+{
+	struct timespec now = begin();
+	time_t took = now.tv_sec - start.tv_sec - (now.tv_nsec < start.tv_nsec);
+
+	return took >= (time_t)seconds * (met ? 1 : 10);
+}
+
+/* Reclaim of a folio on and on, and its end. */
+static inline void *page_out_on(void *at)
+{
+	while (!atomic_load(&stop))
+		pageout(at, FOLIO);
+	return NULL;
+}
+
+static inline pthread_t reclaimer(char *at)
+{
+	pthread_t thread;
+
+	stop = false;
+	if (pthread_create(&thread, NULL, page_out_on, at))
+		ksft_exit_fail_msg("pthread_create\n");
+	return thread;
+}
+
+static inline void end(pthread_t thread)
+{
+	stop = true;
+	pthread_join(thread, NULL);
+}
+
+#endif
