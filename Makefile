@@ -53,7 +53,7 @@ runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min b
 shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
 
-evaluate: ## the main job: build, boot, every row in every mode, one table (first 20 min, then 8; SCALE=full 25)
+evaluate: ## the main job: build, boot, every row in every mode, one table (first 35 min, then 20)
 	@METER=1 $(mmb) --scale $(SCALE) evaluate
 
 meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (3 min beyond make kernel)
