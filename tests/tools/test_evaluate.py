@@ -103,7 +103,7 @@ class Written(unittest.TestCase):
 
     def test_a_table_for_each_path(self):
         first, *sections = written(self.lines())[1].split("\n## ")
-        self.assertIn("one CPU (two: ext4-64k-2cpu), NUMA on", first)
+        self.assertIn("one CPU (two: ext4-64k-2cpu, zero-64k-2cpu), NUMA on", first)
         self.assertEqual([s.split()[0] for s in sections], paths.ORDER)
         for text, path in zip(sections, paths.ORDER):
             named = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]

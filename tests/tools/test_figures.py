@@ -21,7 +21,7 @@ def run_lines(kib, how, on):
              "flush_done": 0}
     stats = {name: value if on else 0 for name, value in stats.items()}
     stats |= {"cost_inside": "34.000", "cost_call": "75.000", "cost_run": "9.000"}
-    return [f"PAGEOUT {on} {kib} {how} ns {65_536_000 + own} pages 65536 left 0",
+    return [f"PAGEOUT {on} {kib} {how} ns {65_536_000 + own} pages 65536 left 0 idle 0",
             *(f"METER {on} {kib} {how} {name} {value}" for name, value in stats.items())]
 
 
@@ -199,14 +199,21 @@ class Series(unittest.TestCase):
 
     def test_what_is_offered_to_c_is_behind_the_series_and_only_when_asked_for(self):
         self.assertNotIn("better_c", self.folders(CONFIG="distro"))
-        self.assertEqual(self.folders(METER="1", CONFIG="better_c"), [*self.folders(), "better_c", "meter"])
+        self.assertEqual(self.folders(METER="1", CONFIG="better_c"),
+                         [*self.folders(), "better_c", "anon_unmap_c", "mode", "meter"])
+
+    def test_a_twin_is_offered_with_what_is_c_s_alone(self):
+        """For a plain kernel: fixes, what needs nothing of mm_batch, the twin, and what gives it runs."""
+        found = [str(p.parent.relative_to(tree.TOP / "patches")) for p in tree.offered()]
+        self.assertEqual(list(dict.fromkeys(found)), ["fixes", "anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"])
+        self.assertEqual(found.count("anon_unmap"), 7)
 
     def test_fixes_are_first(self):
         self.assertEqual(tree.SERIES, ["fixes", *paths.ORDER])
 
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
-        self.assertEqual(there - set(tree.SERIES) - {"better_c", "meter"}, set())
+        self.assertEqual(there - set(tree.SERIES) - {"better_c", "anon_unmap_c", "meter"}, set())
 
 
 if __name__ == "__main__":
