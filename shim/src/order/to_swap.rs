@@ -46,8 +46,9 @@ impl ToSwap {
         self.nr
     }
 
+    /// Nothing is final yet. (Nor is an entry written: that comes behind the list.)
     fn untouched(&self) -> bool {
-        !self.on_mmlist && !self.counted && self.shared == 0 && self.written == 0
+        !self.on_mmlist && !self.counted && self.shared == 0
     }
 
     /// Whether entries may be written for `n` pages that were shared so.
@@ -211,7 +212,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "SwapPut(4) may not follow ToSwap")]
     fn counts_put_back_behind_sharing_are_noticed() {
-        swapped(&[PinTested, Mmlist, Shared(1), SwapPut(4)]);
+        swapped(&[PinTested, Shared(1), SwapPut(4)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "SwapPut(4) may not follow ToSwap")]
+    fn counts_put_back_behind_the_counter_are_noticed() {
+        swapped(&[SwapCounted(4), SwapPut(4)]);
     }
 
     #[test]
