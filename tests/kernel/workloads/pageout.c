@@ -17,14 +17,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+#include "workload.h"
 
 #define KIB 1024ul
 #define MIB (1024ul * KIB)
@@ -90,41 +89,6 @@ static unsigned long mapped_pages(const char *memory, unsigned long pages)
 	}
 	close(pagemap);
 	return count;
-}
-
-static unsigned long long now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
-
-/* The first CPU's idle time, in ticks. */
-static unsigned long idle_ticks(void)
-{
-	FILE *stat = fopen("/proc/stat", "r");
-	unsigned long ticks, iowait;
-	char line[256];
-
-	while (stat && fgets(line, sizeof(line), stat)) {
-		if (sscanf(line, "cpu0 %*u %*u %*u %lu %lu", &ticks, &iowait) == 2) {
-			fclose(stat);
-			return ticks + iowait;
-		}
-	}
-	die("/proc/stat");
-	return 0;
-}
-
-static void stay_on(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die("sched_setaffinity");
 }
 
 static void *on_another_cpu(void *memory)

@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+#include "workload.h"
 
 #define KIB 1024ul
 #define MIB (1024ul * KIB)
@@ -151,47 +150,12 @@ static unsigned long in_folios(void)
 	return found;
 }
 
-static void stay_on(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die("no CPU %d (%s)", cpu, strerror(errno));
-}
-
 static void *on_another_cpu(void *unused)
 {
 	stay_on(1);
 	touch();
 	pause();
 	return unused;
-}
-
-static unsigned long long now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
-
-/* The first CPU's idle time, in ticks. */
-static unsigned long idle_ticks(void)
-{
-	FILE *stat = fopen("/proc/stat", "r");
-	unsigned long ticks, iowait;
-	char line[256];
-
-	while (stat && fgets(line, sizeof(line), stat)) {
-		if (sscanf(line, "cpu0 %*u %*u %*u %lu %lu", &ticks, &iowait) == 2) {
-			fclose(stat);
-			return ticks + iowait;
-		}
-	}
-	die("no idle time in /proc/stat");
-	return 0;
 }
 
 /* A figure of the meter's. */
