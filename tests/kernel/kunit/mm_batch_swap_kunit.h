@@ -8,6 +8,7 @@
  */
 
 #include <linux/leafops.h>
+#include <linux/rcupdate.h>
 #include "mm_batch_unmap_kunit.h"
 #include "../swap.h"
 
@@ -121,6 +122,8 @@ static inline void share(struct mapping *m, unsigned int i)
 
 static inline struct page_state page_state(struct mapping *m, unsigned int i)
 {
+	/* A cluster's counts may go, says lockdep; not those of a folio that has slots. */
+	guard(rcu)();
 	bool slots = folio_test_swapcache(m->folio);
 	struct page_state s = { .count = slots ? __swap_count(slot(m, i)) : 0 };
 	pte_t pte = pte_at(m, i);
