@@ -52,7 +52,8 @@ static void test_writers(void)
 {
 	char *at = folios(SIZE, 0);
 	struct writer writers[3];
-	unsigned long out = 0;
+	/* Where the kernel is slow, they have all back before anybody looks. */
+	unsigned long before = pages_out(), out = 0;
 	struct timespec start = begin();
 	bool wrong = false;
 
@@ -64,14 +65,14 @@ static void test_writers(void)
 	}
 	while (!out_of_time(start, out)) {
 		pageout(at, SIZE);
-		out += swapped(at, SIZE);
+		out = pages_out() - before;
 	}
 	stop = true;
 	for (unsigned int i = 0; i < 3; i++) {
 		pthread_join(writers[i].thread, NULL);
 		wrong |= writers[i].wrong;
 	}
-	ksft_print_msg("%lu pages seen swapped out, %lu rounds\n", out, writers[0].rounds);
+	ksft_print_msg("%lu pages swapped out, %lu rounds\n", out, writers[0].rounds);
 	ksft_test_result(!wrong && out, "what writers wrote is there, swapped out or not\n");
 	munmap(at, SIZE);
 }
