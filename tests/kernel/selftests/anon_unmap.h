@@ -44,21 +44,6 @@ static inline unsigned long whole_out(void)
 	return number_in(SWPOUT "swpout") + number_in(SWPOUT "zswpout");
 }
 
-/* How many pages were written to swap since boot. */
-static inline unsigned long pages_out(void)
-{
-	unsigned long number;
-	char name[64];
-	FILE *file = fopen("/proc/vmstat", "r");
-
-	while (file && fscanf(file, "%63s %lu", name, &number) == 2)
-		if (!strcmp(name, "pswpout")) {
-			fclose(file);
-			return number;
-		}
-	ksft_exit_fail_msg("no pswpout in /proc/vmstat\n");
-}
-
 /* Whether a folio's pages have the slots in swap that are for a whole one. */
 static inline bool in_one(const char *at)
 {

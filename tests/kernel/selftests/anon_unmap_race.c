@@ -53,7 +53,7 @@ static void test_writers(void)
 	char *at = folios(SIZE, 0);
 	struct writer writers[3];
 	/* Where the kernel is slow, they have all back before anybody looks. */
-	unsigned long before = pages_out(), out = 0;
+	unsigned long before = vmstat("pswpout"), out = 0;
 	struct timespec start = begin();
 	bool wrong = false;
 
@@ -65,7 +65,7 @@ static void test_writers(void)
 	}
 	while (!out_of_time(start, out)) {
 		pageout(at, SIZE);
-		out = pages_out() - before;
+		out = vmstat("pswpout") - before;
 	}
 	stop = true;
 	for (unsigned int i = 0; i < 3; i++) {

@@ -18,20 +18,6 @@
 #define MAP_DROPPABLE 0x08
 #endif
 
-/* How many lazyfree pages reclaim has discarded. (The cgroup's own count may be late.) */
-static unsigned long discarded(void)
-{
-	FILE *file = fopen("/proc/vmstat", "r");
-	unsigned long pages = 0;
-	char line[128];
-
-	while (file && fgets(line, sizeof(line), file))
-		sscanf(line, "pglazyfreed %lu", &pages);
-	if (!file || fclose(file))
-		ksft_exit_fail_msg("/proc/vmstat: %s\n", strerror(errno));
-	return pages;
-}
-
 /*
  * Half of a lazyfree folio is mapped read-only, as a child shares it, and half writable. A page
  * that was written to keeps the folio; then each half must be what it was: a write to the
@@ -88,9 +74,9 @@ static void test_across_page_tables(void)
 	folio = mremap(folio, FOLIO, FOLIO, MREMAP_MAYMOVE | MREMAP_FIXED, moved);
 	if (!was || folio != moved || !is_folio(folio))
 		return ksft_test_result_fail("a folio across two page tables: no folio\n");
-	before_reclaim = discarded();
+	before_reclaim = vmstat("pglazyfreed");
 	reclaim("0");
-	gone = !count(folio, PAGES, PM_PRESENT | PM_SWAP) && discarded() - before_reclaim >= PAGES;
+	gone = !count(folio, PAGES, PM_PRESENT | PM_SWAP) && vmstat("pglazyfreed") - before_reclaim >= PAGES;
 	ksft_test_result(gone && holds(folio, PAGES, 0) && holds(before, PAGES, 4) && holds(behind, PAGES, 5),
 			 "a lazyfree folio across two page tables is discarded, and no more\n");
 }

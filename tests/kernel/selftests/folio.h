@@ -50,6 +50,21 @@ static inline void write_to(const char *path, const char *text)
 	close(fd);
 }
 
+/* One of /proc/vmstat's numbers, or 0. (A cgroup's own may be late.) */
+static inline unsigned long vmstat(const char *name)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long number, found = 0;
+	char this[64];
+
+	while (file && fscanf(file, "%63s %lu", this, &number) == 2)
+		if (!strcmp(this, name))
+			found = number;
+	if (!file || fclose(file))
+		ksft_exit_fail_msg("/proc/vmstat: %s\n", strerror(errno));
+	return found;
+}
+
 /* A cgroup of our own. */
 static inline void leave_cgroup(void)
 {
