@@ -28,6 +28,12 @@ kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
 	llvm-objcopy llvm-objdump llvm-readelf llvm-strip llvm-link llvm-dis opt
 	bindgen flex bison m4 bc pkg-config cpio rsync xz python3
 	qemu-system-x86_64 qemu-system-aarch64 mke2fs"
+threads_programs="qemu-system-x86_64"
+
+# For boots with a host thread per guest CPU: with these QEMU 7.2 ends some of them in an oops (README, limits).
+threads_suites="$tools_suite $tools_suite-backports"
+threads_packages="qemu-system-x86/$tools_suite-backports qemu-system-common/$tools_suite-backports
+	qemu-system-data/$tools_suite-backports seabios/$tools_suite-backports"
 
 # The guest's root filesystem, and what the kernel's selftests are built against.
 guest_packages="base-files bash dash coreutils util-linux mount procps grep sed mawk

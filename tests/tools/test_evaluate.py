@@ -12,7 +12,7 @@ import unittest
 from unittest import mock
 
 from built import built
-from mmb import evaluate, path, paths, report, rows, splats, workloads
+from mmb import counters, evaluate, path, paths, report, rows, splats, workloads
 from mmb.boot import Ended
 from mmb.common import FAIL, PASS, TOP, Error
 
@@ -37,7 +37,8 @@ def written(lines, config="release", scale="short", gcc=None):
     build.base.version = "7.3.0"
     build.symbol.return_value = "y"
     build.toolchain.return_value = {"rustc": "1", "clang": "2", "gcc": gcc, "llvm_match": not gcc, "inline_helpers": not gcc}
-    with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")):
+    with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")), \
+            mock.patch.object(report, "emulator", return_value="qemu"):
         data = report.results(build, "commit", lines, scale, "icount")
     return data, report.markdown(build, lines, data, "icount")
 
@@ -99,7 +100,8 @@ class Written(unittest.TestCase):
 
     def lines(self, of=rows.ROWS):
         values = {"c": [100e6, 102e6], "off": [500e6], "rust": [70e6]}
-        return [report.Line(row, values, {metric: values for metric in row.more}) for row in of]
+        return [(counters.Line if row.counts else report.Line)(row, values, {metric: values for metric in row.more})
+                for row in of]
 
     def test_a_table_for_each_path(self):
         first, *sections = written(self.lines())[1].split("\n## ")
@@ -107,9 +109,11 @@ class Written(unittest.TestCase):
         self.assertEqual([s.split()[0] for s in sections], paths.ORDER)
         for text, path in zip(sections, paths.ORDER):
             named = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
-            here = [row for row in rows.ROWS if row.path == path]
+            here = [row for row in rows.ROWS if row.path == path and not row.counts]
+            counted = [row for row in rows.ROWS if row.path == path and row.counts]
             self.assertEqual(named, ["row", *(r.workload for r in here)] + (
-                ["row, in millions", *(r.workload for r in here for _ in r.more)] if any(r.more for r in here) else []))
+                ["row, in millions", *(r.workload for r in here for _ in r.more)] if any(r.more for r in here) else []) + (
+                ["row", *(r.workload for r in counted for _ in r.counters)] if counted else []))
         self.assertIn("| ext4-64k | insn_total | 500.000 | 101.000 | 70.000 | 0.693 | 7.14 |", sections[1])
         self.assertIn("32 MiB of clean pages", sections[1])
 
@@ -172,14 +176,17 @@ class RowsOfTheTable(unittest.TestCase):
     def test_a_job_has_one_kind_of_boot_and_every_mode(self):
         for row in rows.ROWS:
             job = rows.job([row], "release", "short", 3, 1)
-            runs = [line for line in job.splitlines() if line.startswith("row ")]
+            runs = [line for line in job.splitlines() if line.startswith("count " if row.counts else "row ")]
             modes = [line.split()[3] for line in runs]
             self.assertEqual(modes, rows.runs_of(row, "release", 3))
-            self.assertEqual((modes[0], set(modes)), (modes[-1], set(rows.modes_of(row, "release"))))
+            if row.counts:
+                self.assertEqual(modes, ["off", "rust"] * 5)
+            else:
+                self.assertEqual((modes[0], set(modes)), (modes[-1], set(rows.modes_of(row, "release"))))
             self.assertEqual({line.split()[4] for line in runs}, {",".join((row.metric, *row.more))})
 
     def test_longer_is_longer(self):
-        for row in rows.ROWS:
+        for row in [row for row in rows.ROWS if not row.counts]:
             short = rows.job([row], "release", "short", 3, 1)
             self.assertNotEqual(short, rows.job([row], "release", "short", 3, 4))
             self.assertNotEqual(short, rows.job([row], "release", "full", 3, 1))

@@ -4,6 +4,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -90,8 +91,9 @@ class BadInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as cache:
             self.assertIn("matches no row", self.mmb("evaluate", ROW="order99", MM_BATCH_CACHE=cache))
             for size in "10G", "4":
-                self.assertIn(f"RECLAIM_MIB={size} is no size",
-                              self.mmb("evaluate", RECLAIM_MIB=size, MM_BATCH_CACHE=cache))
+                for variable in "RECLAIM_MIB", "STRESS_MIB":
+                    self.assertIn(f"{variable}={size} is no size",
+                                  self.mmb("evaluate", MM_BATCH_CACHE=cache, **{variable: size}))
 
     def test_no_such_accelerator(self):
         with tempfile.TemporaryDirectory() as cache:
@@ -282,7 +284,24 @@ class Bring(unittest.TestCase):
             return self.bring(what, PATH=folder, **more)
 
     def test_no_apt(self):
-        self.assertIn("no apt-get here", self.without_apt("cargo"))
+        for what in "cargo", "threads":
+            self.assertIn("no apt-get here", self.without_apt(what))
+
+    def test_a_set_with_a_layout_of_its_own_stays(self):
+        """What is made anew with the other sets is not this one."""
+        script = f". {TOP}/tests/tools/packages.sh; printf '%s' \"1 $threads_packages $threads_programs\""
+        inputs = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
+        with tempfile.TemporaryDirectory() as folder:
+            tools, made = pathlib.Path(folder) / "tests/tools", pathlib.Path(folder) / "cache/tools/threads"
+            shutil.copytree(TOP / "tests/tools", tools)
+            text = (tools / "bring").read_text()
+            (tools / "bring").write_text(re.sub(r"^layout=\d+$", "layout=99", text, flags=re.M))
+            self.assertNotEqual((tools / "bring").read_text(), text)
+            (made / "mm_batch").mkdir(parents=True)
+            (made / "mm_batch/complete").write_text(hashlib.sha256(inputs).hexdigest()[:12])
+            done = subprocess.run(["bash", tools / "bring", "threads"], capture_output=True, text=True,
+                                  env=os.environ | {"MM_BATCH_CACHE": f"{folder}/cache"})
+        self.assertEqual((done.stdout, done.stderr), (f"{made}\n", ""))
 
     def test_what_an_older_series_brought(self):
         """Another version's source, or upstream's release, is not taken for this one's."""

@@ -245,6 +245,11 @@ class Checks(Toy):
         self.assertEqual(check.checkpatch(kernel, self.write("good.patch", mail))[0], PASS)
         blank = self.write("blank.patch", mail.replace("+int one;", "+int one; "))
         self.assertEqual(check.checkpatch(kernel, blank)[0], FAIL)
+        # A line of the kernel's own that only moves is not ours to improve.
+        bug = mail.replace("+int one;", "+BUG_ON(one);")
+        self.assertEqual(check.checkpatch(kernel, self.write("bug.patch", bug))[0], FAIL)
+        moved = self.write("moved.patch", bug.replace("+BUG_ON(one);", "-	BUG_ON(one);\n+BUG_ON(one);"))
+        self.assertEqual(check.checkpatch(kernel, moved)[0], PASS)
         # A new file that MAINTAINERS is not told of.
         new = mail + "diff --git a/mm/y.c b/mm/y.c\nnew file mode 100644\n--- /dev/null\n+++ b/mm/y.c\n" \
             "@@ -0,0 +1 @@\n+// SPDX-License-Identifier: GPL-2.0\n"

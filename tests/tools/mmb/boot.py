@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 
-from .common import FAIL, PANIC, PASS, TIMEOUT, Error, die_with_parent
+from .common import FAIL, PANIC, PASS, TIMEOUT, Error, brought, die_with_parent
 
 MACHINES = {
     # q35: the interrupts' table of the older machine is computed, in AML, which took the debug kernel on a busy host
@@ -30,6 +30,8 @@ ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
 # One host thread for all CPUs: with a thread for each, QEMU 7.2 ends some boots in an int3
 # oops while static keys are switched, and QEMU 10 was not seen to (README, limits).
 SMP = ["-accel", "tcg,thread=single"]
+THREADS = ["-accel", "tcg,thread=multi"]
+THREADS_QEMU = 10
 
 
 class Ended:
@@ -47,13 +49,29 @@ def kvm():
     return given == "kvm"
 
 
-def accelerator(icount):
-    """QEMU's options for the clock: icount, unless ACCEL=kvm."""
+def version(program):
+    """QEMU's."""
+    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    return re.search(r"\d+\.\d+\.\d+", text).group(0)
+
+
+def emulator(arch, threads=False):
+    """The QEMU of a boot: for a host thread per CPU one that is new enough, which may have to be brought."""
+    program = MACHINES[arch][0]
+    if not threads or kvm():
+        return program
+    if shutil.which(program) and int(version(program).split(".")[0]) >= THREADS_QEMU:
+        return program
+    return f"{brought('threads')}/mm_batch/bin/{program}"
+
+
+def accelerator(icount, threads=False):
+    """QEMU's options for the clock: icount, unless ACCEL=kvm or there is a host thread per CPU."""
     if kvm():
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Error("ACCEL=kvm, but /dev/kvm cannot be opened", "load kvm, or leave ACCEL= out")
         return ["-accel", "kvm"]
-    return ICOUNT if icount else SMP
+    return THREADS if threads else ICOUNT if icount else SMP
 
 
 def disk_options(drives):
@@ -74,15 +92,16 @@ def node_options(nodes, cpus, memory):
 
 
 def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1,
-                 more=()):
+                 threads=False, more=()):
     """QEMU's command line; `console` is its character device for the guest's serial line, `more` is added."""
-    machine = MACHINES[build.arch]
+    machine = [emulator(build.arch, threads), *MACHINES[build.arch][1:]]
     if not shutil.which(machine[0]):
         raise Error(f"{machine[0]} is not installed",
                     "apt-get install qemu-system-x86 qemu-system-arm, or leave MM_BATCH_TOOLS= unset")
+    icount = icount and not threads
     append = (f"console={CONSOLES[build.arch]} panic=-1 oops=panic {FLAVOURS.get(build.flavour, '')}"
               f"{'' if icount else UNTIMED.get(build.arch, '')}{arguments}")
-    command = machine + ["-nodefaults", "-serial", console, *accelerator(icount), "-m", str(memory),
+    command = machine + ["-nodefaults", "-serial", console, *accelerator(icount, threads), "-m", str(memory),
                          "-display", "none", "-no-reboot", "-kernel", str(build.image),
                          "-append", append]
     return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
@@ -90,12 +109,13 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
 
 
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
-         finished=None, on_line=None, drives=(), nodes=1, more=()):
+         finished=None, on_line=None, drives=(), nodes=1, threads=False, more=()):
     """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
 
     Time begins anew when on_line returns a number of seconds.
     """
-    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes, more=more)
+    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes,
+                           threads=threads, more=more)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
     try:

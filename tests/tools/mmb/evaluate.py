@@ -4,20 +4,20 @@
 import os
 import re
 
-from . import guest, report, rows
-from .boot import boot, kvm
+from . import counters, guest, report, rows
+from .boot import boot, emulator, kvm
 from .common import FAIL, PASS, TOP, Error, say, write_atomically
 from .kbuild import WORKLOADS, flavour, named_config, staged_build
-from .path import MIB, mib
+from .path import MIB, STRESS_MIB, mib, stress_mib
 from .path import WORKLOADS as SOURCES
 
 
-def chosen_rows():
-    """All rows, or those that ROW= matches."""
+def chosen_rows(known):
+    """All of these rows, or those that ROW= matches."""
     wanted = os.environ.get("ROW")
-    found = [r for r in rows.ROWS if not wanted or re.search(wanted, r.workload)]
+    found = [r for r in known if not wanted or re.search(wanted, r.workload)]
     if not found:
-        raise Error(f"ROW={wanted} matches no row", "one of " + ", ".join(r.workload for r in rows.ROWS))
+        raise Error(f"ROW={wanted} matches no row", "one of " + ", ".join(r.workload for r in known))
     return found
 
 
@@ -53,7 +53,7 @@ class Boots:
         config = self.build.named
         left = {row.workload: len(rows.runs_of(row, config, runs)) for row in selected}
         archive = guest.initrd(self.folder, rows.job(selected, config, scale, runs, longer), self.modules,
-                               self.programs, arch=self.build.arch)
+                               self.programs, arch=self.build.arch, debian=kind.debian)
         console = self.folder / f"{kind.name}.console"
         metrics = {row.workload: row.metric for row in selected}
         seen = 0
@@ -74,7 +74,8 @@ class Boots:
         failed = guest.failure(ended)
         if ended.code != PASS or failed:
             raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
-        lines, missing = report.lines_of(selected, report.collect(ended.lines), config)
+        lines, missing = report.lines_of(selected, report.collect(ended.lines), config, scale,
+                                         counters.collect_notes(ended.lines))
         wanted = all_runs(selected, config, runs)
         if missing or seen != wanted:
             raise Error(", ".join(missing) or f"{seen} of {wanted} results", f"the console is in {console}")
@@ -97,8 +98,17 @@ def guest_files(build, steps):
     return build.workloads(steps), [build.program(SOURCES / program) for program in programs]
 
 
+def fetch(arch, selected):
+    """What rows run with and may have to be fetched is, before anything takes its time."""
+    if any(row.boot.threads for row in selected):
+        emulator(arch, threads=True)
+    if any(row.boot.debian for row in selected):
+        guest.tree(arch)
+
+
 def evaluate(arch, scale):
-    selected = chosen_rows()
+    known = rows.known(arch, scale)
+    selected = chosen_rows(known)
     refuse_debug()
     # Before the tree can change under a long run.
     measured = report.commit()
@@ -106,7 +116,9 @@ def evaluate(arch, scale):
     runs = 10 if wall else 3
     total = all_runs(selected, config, runs)
     seconds = 15 + seconds_of(selected, config, scale, runs)
-    run_step = f"{arch} {scale} {total} runs" + (f" of {mib()} MiB" if mib() != MIB else "")
+    run_step = f"{arch} {scale} {total} runs" + (f" of {mib()} MiB" if mib() != MIB else "") + (
+        f", workers of {stress_mib()} MiB" if stress_mib() != STRESS_MIB else "")
+    fetch(arch, selected)
     build, steps = staged_build(arch, "evaluate", WORKLOADS | {run_step: seconds})
     modules, programs = guest_files(build, steps)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
@@ -126,8 +138,8 @@ def evaluate(arch, scale):
     data = report.results(build, measured, lines, scale, clock)
     # Only the whole table of a configuration with a name is worth keeping; that of one beside the release may be short.
     release = config == "release"
-    tracked = (scale == "full" or not release) and len(selected) == len(rows.ROWS) and not wall and not any(
-        os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "KDIR"))
+    tracked = (scale == "full" or not release) and len(selected) == len(known) and not wall and not any(
+        os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "STRESS_MIB", "KDIR"))
     where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
     write_atomically(where / "results.json", report.to_json(data))
     write_atomically(where / "report.md", report.markdown(build, lines, data, clock))

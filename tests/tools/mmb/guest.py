@@ -4,6 +4,7 @@
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 
@@ -21,7 +22,7 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 mount -t debugfs debugfs /sys/kernel/debug
-export PATH=/bin
+export PATH=/bin:/usr/bin
 . /lib.sh
 . /job
 workload=
@@ -52,8 +53,24 @@ def failure(ended):
     return next((line for line in ended.lines if line.startswith(FAILED)), None)
 
 
-def initrd(folder, job, modules=(), files=(), arch="x86_64"):
-    """A cpio archive with `job` as what init runs, in the folder, which is made."""
+def with_libraries(arch, program):
+    """A program of the guest's packages, and what its loader would open for it: (where in the guest, the file)."""
+    root = tree(arch)
+    libraries = f"{root}/usr/lib/{arch}-linux-gnu"
+    binary = root / "usr/bin" / program
+    loader, = root.glob("usr/lib64/ld-linux-*.so.*")
+    listed = subprocess.run([loader, "--library-path", libraries, "--list", binary], capture_output=True, text=True)
+    lost = re.findall(r"^\s*(\S+) => not found", listed.stdout, re.M)
+    if listed.returncode or lost:
+        raise Error(f"{program} lacks {', '.join(lost) or 'a loader'}",
+                    f"remove {root}, and run the same command again")
+    found = {pathlib.Path(name) for name in re.findall(rf"=> ({re.escape(libraries)}/\S+)", listed.stdout)}
+    return [(pathlib.PurePath("lib64") / loader.name, loader),
+            *((file.relative_to(root), file) for file in [binary, *sorted(found)])]
+
+
+def initrd(folder, job, modules=(), files=(), arch="x86_64", debian=()):
+    """A cpio archive with `job` as what init runs, in the folder, which is made. `debian`: programs of packages."""
     root = folder / "root"
     shutil.rmtree(root, ignore_errors=True)
     (root / "bin").mkdir(parents=True)
@@ -68,6 +85,9 @@ def initrd(folder, job, modules=(), files=(), arch="x86_64"):
         shutil.copy(module, root / "modules" / module.name)
     for source in files:
         shutil.copy(source, root / source.name)
+    for name, source in [found for program in debian for found in with_libraries(arch, program)]:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, root / name)
     names = sorted(str(p.relative_to(root)) for p in root.rglob("*"))
     archive = folder / "initrd.cpio"
     with open(archive, "wb") as out:

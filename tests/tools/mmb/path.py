@@ -11,13 +11,26 @@ WORKLOADS = TOP / "tests/kernel/workloads"
 MIB = 32
 # What MADV_PAGEOUT's rows map. The seed's program has 256.
 ANON_MIB = {"short": 64, "full": 256}
+# What each worker of stress-ng maps. The seed's 16 have this.
+STRESS_MIB = 128
+# When a run of stress-ng ends: so many pages were stolen.
+STOLEN = {"short": 25_000, "full": 250_000}
+
+
+def size(variable, default, larger):
+    """MiB, as a variable of make's says."""
+    given = os.environ.get(variable) or str(default)
+    if not given.isdecimal() or int(given) < 8:
+        raise Error(f"{variable}={given} is no size", f"give MiB, 8 or more, as in {variable}={larger}")
+    return int(given)
 
 
 def mib():
-    given = os.environ.get("RECLAIM_MIB") or str(MIB)
-    if not given.isdecimal() or int(given) < 8:
-        raise Error(f"RECLAIM_MIB={given} is no size", "give MiB, 8 or more, as in RECLAIM_MIB=10240")
-    return int(given)
+    return size("RECLAIM_MIB", MIB, 10240)
+
+
+def stress_mib():
+    return size("STRESS_MIB", STRESS_MIB, 512)
 
 
 def times(scale, longer):
@@ -49,13 +62,33 @@ class Boot:
     loops: bool = True  # rows have loops; else only more parts make a run longer
     programs: tuple = ()  # of tests/kernel/workloads
     reader: str | None = None  # the kernel's function that times a row; None: a module of ours
+    profiled: bool = True  # `make profile` can tell when a row is timed
+    threads: bool = False  # of the host, one for each CPU: its rows count, as no clock is exact then
+    workers: int = 0  # of stress-ng, which map memory
+    debian: tuple = ()  # programs of the guest's packages, which come with their libraries
     arguments: str = ""  # of the command line, beyond what all have
     seconds: float | None = None  # of a short run; None: by what is mapped
     more_memory: bool = False  # a full run maps more, and has no more parts
 
     def commands(self):
         """What its job begins with."""
-        return f"mib={mib()}\n{(WORKLOADS / self.script).read_text()}"
+        stress = f"stress_mib={self.workers * stress_mib()}\n" if self.workers else ""
+        return f"mib={mib()}\n{stress}{(WORKLOADS / self.script).read_text()}"
+
+    def maps(self):
+        """MiB that a row maps, if it is more than any guest has room for."""
+        return max(mib() if self.disk else 0, self.workers * stress_mib())
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A metric of a row that counts, in the modes off and rust. Limits are for medians."""
+
+    metric: str
+    at_most: Limits = NONE  # Rust's
+    # What of it goes from off to Rust, in % of off's, at least: for SCALE=full, as a short run is no measure.
+    less: Limits = NONE
+    aim: float | None = None  # the same
 
 
 @dataclass(frozen=True)
@@ -63,7 +96,7 @@ class Row:
     """A row of the evaluation: what is run, how often, and what it must reach."""
 
     workload: str
-    command: str  # in the guest; {loops}, {mib} or {anon_mib} is replaced
+    command: str  # in the guest; {loops}, {mib}, {anon_mib} or {stolen} is replaced
     metric: str  # what the table shows
     unit: str  # of what it is a quotient
     boot: Boot
@@ -75,10 +108,23 @@ class Row:
     aim: float | None = None
     published: str | None = None
     more: tuple = ()  # metrics that are written down with it
+    counters: tuple = ()  # of a row that counts: what limits there are; the first is its metric, then `more`
+    after: str | None = None  # a command in the guest, behind all runs, for what is said beside
+    full_only: bool = False  # it takes too long for a short run
     path: str = ""  # whose it is; Path says it
 
+    @property
+    def counts(self):
+        """Whether it counts events, instead of instructions."""
+        return bool(self.counters)
+
+    def filled(self, command, scale, longer=1):
+        """A command with what depends on the scale."""
+        return command.format(loops=self.loops_for(scale, longer), mib=mib(), anon_mib=ANON_MIB[scale],
+                              stolen=STOLEN[scale])
+
     def command_for(self, scale, longer=1):
-        return self.command.format(loops=self.loops_for(scale, longer), mib=mib(), anon_mib=ANON_MIB[scale])
+        return self.filled(self.command, scale, longer)
 
     def loops_for(self, scale, longer=1):
         return self.loops * (times(scale, longer) if self.boot.loops else 1)
@@ -117,6 +163,12 @@ class KunitBoot:
 
         return {case for path in PATHS.values() for case, condition in path.conditions.items()
                 if condition not in self.on}
+
+
+def counting(workload, command, unit, boot, counters, **kw):
+    """A row that counts."""
+    first, *others = (counter.metric for counter in counters)
+    return Row(workload, command, first, unit, boot, NONE, more=tuple(others), counters=tuple(counters), **kw)
 
 
 @dataclass(frozen=True)

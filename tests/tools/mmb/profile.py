@@ -186,8 +186,9 @@ def without_meter(lines, found):
 
 def chosen():
     """The one row of ROW=, and the modes of MODE=."""
-    names = ", ".join(r.workload for r in rows.ROWS)
-    found = [r for r in rows.ROWS if r.workload == os.environ.get("ROW")] or chosen_rows()
+    known = [r for r in rows.ROWS if r.boot.profiled]
+    names = ", ".join(r.workload for r in known)
+    found = [r for r in known if r.workload == os.environ.get("ROW")] or chosen_rows(known)
     if len(found) != 1:
         raise Error("ROW= must name one row", f"one of {names}")
     mode, modes = os.environ.get("MODE"), rows.modes_of(found[0], configuration())

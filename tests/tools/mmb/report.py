@@ -7,10 +7,11 @@ import statistics
 import subprocess
 from itertools import takewhile
 
-from .boot import MACHINES
+from . import counters
+from .boot import MACHINES, emulator, version
 from .common import TOP
 from .kbuild import CONFIG
-from .path import mib
+from .path import mib, stress_mib
 from .paths import PATHS
 from .rows import NOISE_LIMIT, modes_of
 
@@ -67,14 +68,19 @@ class Line:
                 yield f"{self.row.workload}: off/Rust{metric} {ratio:.2f} is below {gain:g}"
 
 
-def lines_of(rows, values, config):
+def lines_of(rows, values, config, scale="full", notes=None):
     """The rows' lines. A row without each of its metrics in each mode has none: (lines, what is missing)."""
     lines, missing = [], []
     for row in rows:
         found = {metric: values.get((row.path, row.workload, metric), {}) for metric in (row.metric, *row.more)}
         gone = [metric for metric, by_mode in found.items() if set(by_mode) != set(modes_of(row, config))]
         missing += [f"{row.workload} has no {metric}" for metric in gone]
-        if not gone:
+        if gone:
+            continue
+        if row.counts:
+            beside = (notes or {}).get((row.path, row.workload), [])
+            lines.append(counters.Line(row, found.pop(row.metric), found, scale, beside))
+        else:
             lines.append(Line(row, found.pop(row.metric), found))
     return lines, missing
 
@@ -139,21 +145,23 @@ def commit():
 
 def results(build, measured, lines, scale, clock):
     """The content of results.json; `measured` is the commit."""
-    qemu = subprocess.run([MACHINES[build.arch][0], "--version"], capture_output=True, text=True).stdout
+    threads = any(line.row.boot.threads for line in lines)
     rows = []
     for line in lines:
+        kind = "counter" if line.row.counts else clock
         for metric, by_mode in ({line.row.metric: line.by_mode} | line.more).items():
             rows += [{
                 "path": line.row.path, "workload": line.row.workload, "mode": mode, "metric": metric,
-                "clock": clock, "cpus": line.row.boot.cpus, "scale": scale, "min": min(values),
+                "clock": kind, "cpus": line.row.boot.cpus, "scale": scale, "min": min(values),
                 "median": statistics.median(values), "max": max(values), "runs": len(values),
                 "published": line.row.published,
             } for mode in ("off", "c", "rust") if (values := by_mode.get(mode))]
     return {
         "schema": 1, "kernel": build.base.version, "arch": build.arch, "commit": measured,
-        "configuration": build.named, "reclaim_mib": mib(),
-        "toolchain": build.toolchain(), "qemu": re.search(r"\d+\.\d+\.\d+", qemu).group(0),
-        "results": rows,
+        "configuration": build.named, "reclaim_mib": mib(), "stress_mib": stress_mib(),
+        "toolchain": build.toolchain(), "qemu": version(MACHINES[build.arch][0]),
+        "qemu_threads": version(emulator(build.arch, threads=True)) if threads else None,
+        "results": rows, "notes": counters.notes_of([line for line in lines if line.row.counts]),
     }
 
 
@@ -168,9 +176,10 @@ def markdown(build, lines, data, clock):
     compiler = f"gcc {tools['gcc']}" if tools["gcc"] else f"clang {tools['clang']}"
     llvm = "no LLVM for C" if tools["gcc"] else "one LLVM" if tools["llvm_match"] else "different LLVMs"
     numa = "on" if build.symbol("CONFIG_NUMA") == "y" else "off"
-    several = ", ".join(line.row.workload for line in lines if line.row.boot.cpus > 1)
+    several = ", ".join(line.row.workload for line in lines if line.row.boot.cpus > 1 and not line.row.counts)
     paths = "\n\n".join(section(path, some, config) for path, some in by_path(lines).items())
     given = "" if config == "release" else f" CONFIG={config}"
+    counted = COUNTED.format(qemu=data["qemu_threads"]) if data["qemu_threads"] else ""
     scale = " SCALE=full" if data["results"][0]["scale"] == "full" else ""
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
 # Figures, {build.arch}{given and "," + given}
@@ -184,10 +193,17 @@ Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
 figures are medians of runs, a run is the mean of its parts, and a row's noise is the spread of all its C runs.
 A row without a limit is shown only.
-"Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
+{counted}"Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
 `make evaluate{scale}{given}`.
 
 {paths}
+"""
+
+
+# What the report says of rows that count.
+COUNTED = """Rows in a table of their own count events, in a boot with a host thread per CPU (QEMU {qemu}), off and rust in
+turn; their figures are medians, and "worst pair" is the worst change between two runs that followed each other. What
+is to be less by some % is judged with SCALE=full alone.
 """
 
 
@@ -205,16 +221,26 @@ def by_path(lines):
 
 def section(name, lines, config):
     """What the report has of a path."""
-    path, more = PATHS[name], more_table(lines, config)
-    text = path.about.format(mib=mib(), head=path.head(config), c=path.what_c_is(config))
-    return "\n\n".join([f"## {name}", text, markdown_table(table(lines, config)),
-                        *([markdown_table(more)] if more else [])])
+    path = PATHS[name]
+    text = path.about.format(mib=mib(), stress_mib=stress_mib(), head=path.head(config), c=path.what_c_is(config))
+    notes = counters.notes_of([line for line in lines if line.row.counts])
+    return "\n\n".join([f"## {name}", text, *map(markdown_table, tables(lines, config)),
+                        *(["\n".join(f"* {note}" for note in notes)] if notes else [])])
+
+
+def tables(lines, config):
+    """The tables of a path: rows, what is measured beside them, and rows that count."""
+    counted = [line for line in lines if line.row.counts]
+    timed = [line for line in lines if not line.row.counts]
+    found = [table(timed, config), more_table(timed, config)] if timed else []
+    return [t for t in (*found, counters.table(counted, config)) if t]
 
 
 def console(lines, config):
-    """The tables alone."""
-    tables = [table_ for some in by_path(lines).values() for table_ in (table(some, config), more_table(some, config))]
-    return "\n\n".join(text_table(t) for t in tables if t)
+    """The tables alone, and what was said beside."""
+    parts = [text_table(t) for some in by_path(lines).values() for t in tables(some, config)]
+    notes = counters.notes_of([line for line in lines if line.row.counts])
+    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])])
 
 
 def to_json(data):

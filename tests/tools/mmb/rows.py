@@ -7,26 +7,39 @@ from .rootfs import SCRATCH_MIB, scratch_image
 
 ROWS = [row for path in PATHS.values() for row in path.rows]
 NOISE_LIMIT = 0.005
+# Of runs of a row that counts, off and rust in turn.
+PAIRS = 5
+# What says of a CPU that it was told to flush is x86's.
+THREADS_ARCH = "x86_64"
+
+
+def known(arch, scale):
+    """The rows that there are on an architecture, at a scale."""
+    return [row for row in ROWS if (scale == "full" or not row.full_only)
+            and (arch == THREADS_ARCH or not row.boot.threads)]
 
 
 def modes_of(row, config):
     """The modes in which a row runs in a configuration."""
-    return PATHS[row.path].modes(config)
+    return ("off", "rust") if row.counts else PATHS[row.path].modes(config)
 
 
 def runs_of(row, config, runs):
     """The modes of a row's runs, in order: what its noise is taken from is first and last."""
+    if row.counts:
+        return [*modes_of(row, config)] * PAIRS
     first, *others = sorted(modes_of(row, config), key=["c", "off", "rust"].index)
     return [first, *others] * runs + [first]
 
 
 def guest(boot):
     """What boot() gives the guest of a kind of boot."""
-    sizes = {"memory": max(2048, 1024 + mib() * 5 // 4),
-             "drives": [scratch_image(max(SCRATCH_MIB, mib() * 5 // 4))]} if boot.disk else {}
+    sizes = {"memory": max(2048, 1024 + boot.maps() * 5 // 4)} if boot.maps() else {}
+    if boot.disk:
+        sizes["drives"] = [scratch_image(max(SCRATCH_MIB, mib() * 5 // 4))]
     # A distribution clears each page that it hands out: 4400 instructions, to TCG, in front of each that is freed.
     arguments = f"quiet loglevel=3 cma=160M init_on_alloc=0 {boot.arguments}".strip()
-    return {"arguments": arguments, "cpus": boot.cpus} | sizes
+    return {"arguments": arguments, "cpus": boot.cpus, "threads": boot.threads} | sizes
 
 
 def job(rows, config, scale, runs, longer):
@@ -34,6 +47,8 @@ def job(rows, config, scale, runs, longer):
     lines = [rows[0].boot.commands(), f"parts={rows[0].parts_for(scale, longer)}"]
     for r in rows:
         metrics = ",".join((r.metric, *r.more))
-        lines += [f"row {r.path} {r.workload} {mode} {metrics} {r.command_for(scale, longer)}"
+        what = "count" if r.counts else "row"
+        lines += [f"{what} {r.path} {r.workload} {mode} {metrics} {r.command_for(scale, longer)}"
                   for mode in runs_of(r, config, runs)]
+        lines += [r.filled(r.after, scale)] if r.after else []
     return "\n".join(lines) + "\n"
