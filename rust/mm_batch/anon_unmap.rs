@@ -24,7 +24,10 @@ use crate::{
         SwapCounted,
         SwapWalk, //
     },
-    unmap::PteRun, //
+    unmap::{
+        PteRun,
+        UnmappedRun, //
+    }, //
 };
 
 /// What unmapping an anonymous folio needs beyond [`SwapWalk`].
@@ -37,11 +40,11 @@ pub trait AnonUnmapWalk: SwapWalk {
 }
 
 /// What became of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[must_use = "the walk ends if the folio stays mapped"]
 pub enum Outcome {
-    /// So many pages became swap entries.
-    Unmapped(RunLength),
+    /// These became swap entries.
+    Unmapped(UnmappedRun),
     /// So many pages were cleared and mapped again ([`ClearedRun::restore`] says what that leaves):
     /// the folio is to stay mapped, and the walk is to end.
     ///
@@ -65,14 +68,14 @@ pub fn unmap_run<W: AnonUnmapWalk>(walk: W) -> Outcome {
         return Outcome::NoSwap;
     }
     match to_swap(PteRun::longest(walk)) {
-        Ok(nr) => Outcome::Unmapped(nr),
+        Ok(run) => Outcome::Unmapped(run),
         Err(nr) => Outcome::Kept(nr),
     }
 }
 
-/// The length of the run, unmapped or kept.
+/// The run, unmapped, or how long it is, kept.
 #[inline]
-fn to_swap<W: SwapWalk>(run: PteRun<W>) -> Result<RunLength, RunLength> {
+fn to_swap<W: SwapWalk>(run: PteRun<W>) -> Result<UnmappedRun, RunLength> {
     let kept = |run: PteRun<W>| run.nr();
     let run = run.clear();
     let run = run.stage::<SwapCounted>().map_err(|(run, _)| kept(run))?;

@@ -23,7 +23,8 @@ use crate::{
         ClearedPtes,
         MixedRun,
         PteRun,
-        UnmapWalk, //
+        UnmapWalk,
+        UnmappedRun, //
     }, //
 };
 
@@ -115,11 +116,11 @@ impl Differences {
 }
 
 /// What became of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[must_use = "the walk ends if the folio stays mapped"]
 pub enum Outcome {
-    /// So many pages were unmapped.
-    Unmapped(RunLength),
+    /// These were unmapped.
+    Unmapped(UnmappedRun),
     /// So many pages were cleared and mapped again ([`ClearedRun::restore`] says what that leaves):
     /// the folio is to stay mapped, and the walk is to end.
     ///

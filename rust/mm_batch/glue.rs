@@ -10,6 +10,7 @@ mod anon_unmap;
 mod contig_free;
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 mod contig_free_kunit;
+mod dirty_flush;
 mod file_unmap;
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 mod file_unmap_kunit;

@@ -16,6 +16,7 @@
 //! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]              |
 //! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::FileUnmapWalk`]   |
 //! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`anon_unmap::AnonUnmapWalk`] |
+//! | `dirty_flush` | [`dirty_flush`] | [`reclaim`]   | [`reclaim::FolioList`]          |
 //!
 //! What is left is of numbers only: page frames, and PTEs as words.
 //!
@@ -27,11 +28,13 @@
 
 pub mod anon_unmap;
 pub mod contig_free;
+pub mod dirty_flush;
 pub mod file_unmap;
 pub mod free;
 pub mod pages;
 pub mod pte;
 pub mod pte_run;
+pub mod reclaim;
 pub mod to_swap;
 pub mod unmap;
 

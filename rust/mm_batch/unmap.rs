@@ -22,6 +22,9 @@
 //! What it takes to restore is in the types as well: a [`MixedRun`], whose PTEs differ in their
 //! write bits, has no cleared state.
 //!
+//! The flush that clearing owes goes with the run, as a [`FlushOwed`]: who unmaps it gets that with
+//! the length, in an [`UnmappedRun`]; nothing is owed for what is mapped again.
+//!
 //! A port's methods that change something are unsafe. They are called here, and the types above are
 //! the reason why each call is in order.
 
@@ -46,7 +49,9 @@ use core::{
     ptr, //
 };
 
+mod flush_owed;
 mod stage;
+pub use flush_owed::FlushOwed;
 use stage::{
     AllStages,
     Stages, //
@@ -88,7 +93,7 @@ pub trait UnmapWalk {
 
     /// Sees to it that no CPU uses the cleared translations: flushes the TLB at once, or notes the
     /// range for `try_to_unmap_flush()`, which must come before the pages are freed, and before I/O
-    /// if the run was dirty.
+    /// if the run was dirty. C does not tell which of the two, so that the flush may be owed.
     ///
     /// C: `should_defer_flush()`, `set_tlb_ubc_flush_pending()` and `flush_tlb_range()` in
     /// `try_to_unmap_one()`, mm/rmap.c, 7.3.
@@ -96,7 +101,7 @@ pub trait UnmapWalk {
     /// # Safety
     ///
     /// `cleared` is the run that was cleared last, with what [`Self::get_and_clear_ptes`] returned.
-    unsafe fn flush_tlb(&self, cleared: &PtePart);
+    unsafe fn flush_tlb(&self, cleared: &PtePart) -> FlushOwed;
 
     /// Makes the folio dirty (C: `folio_mark_dirty()`).
     fn folio_mark_dirty(&self);
@@ -244,12 +249,22 @@ impl<W: UnmapWalk> MixedRun<W> {
     /// Unmaps it: what [`PteRun::clear`] and [`ClearedRun::commit`] do.
     #[allow(unsafe_code)]
     #[inline]
-    pub fn unmap(self) -> RunLength {
+    pub fn unmap(self) -> UnmappedRun {
         // SAFETY: By the invariants, this is a run.
         let ptes = unsafe { ClearedPtes::clear(self.walk, self.nr) };
         // SAFETY: It is cleared.
         unsafe { ptes.end(Cleared(())) }
     }
+}
+
+/// A run that was unmapped for good.
+#[derive(Debug)]
+#[must_use = "somebody has to see to a flush that is owed"]
+pub struct UnmappedRun {
+    /// Its length.
+    pub nr: RunLength,
+    /// What is to come before its pages are freed, and before I/O if it was dirty.
+    pub owed: FlushOwed,
 }
 
 /// PTEs of a run that are cleared.
@@ -262,6 +277,7 @@ impl<W: UnmapWalk> MixedRun<W> {
 pub struct ClearedPtes<W: UnmapWalk> {
     walk: W,
     part: PtePart,
+    owed: FlushOwed,
 }
 
 impl<W: UnmapWalk> ClearedPtes<W> {
@@ -287,14 +303,14 @@ impl<W: UnmapWalk> ClearedPtes<W> {
         let merged = unsafe { walk.get_and_clear_ptes(nr) };
         let part = PtePart::whole(merged, nr);
         // SAFETY: Cleared just now.
-        unsafe { walk.flush_tlb(&part) };
+        let owed = unsafe { walk.flush_tlb(&part) };
         // A PTE that was clean and is written to through a stale translation traps: it has to set
         // the bit in the PTE, which is gone.
         if Arch::<W>::pte_dirty(merged) {
             walk.folio_mark_dirty();
         }
         // INVARIANT: So it is.
-        Self { walk, part }
+        Self { walk, part, owed }
     }
 
     /// The end of the mappings. Nothing of it can fail.
@@ -304,7 +320,7 @@ impl<W: UnmapWalk> ClearedPtes<W> {
     /// `stages` were entered for this run.
     #[allow(unsafe_code)]
     #[inline]
-    unsafe fn end(self, stages: impl AllStages<W>) -> RunLength {
+    unsafe fn end(self, stages: impl AllStages<W>) -> UnmappedRun {
         let nr = self.part.nr();
         // SAFETY: By the method's requirement.
         let Gone { .. } = unsafe { stages.complete(ForGood::new(&self)) };
@@ -316,7 +332,10 @@ impl<W: UnmapWalk> ClearedPtes<W> {
         unsafe { self.walk.folio_remove_rmap_ptes(nr) };
         // SAFETY: As above, and the mappings are gone.
         unsafe { self.walk.folio_put_refs(nr) };
-        nr
+        UnmappedRun {
+            nr,
+            owed: self.owed,
+        }
     }
 }
 
@@ -388,7 +407,7 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
     /// Ends the mappings for good: completes the stages, then counters, rmap and references follow.
     #[allow(unsafe_code)]
     #[inline]
-    pub fn commit(self) -> RunLength
+    pub fn commit(self) -> UnmappedRun
     where
         S: AllStages<W>,
     {

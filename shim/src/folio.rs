@@ -12,6 +12,7 @@
 //! | [`Folio::copy_present_ptes`] | `copy_present_ptes()`, mm/memory.c, of another mm            |
 //! | [`Folio::zap_present_ptes`]  | `zap_present_folio_ptes()`, same file, and the put behind it |
 //! | [`Folio::mark_dirty`]        | `folio_mark_dirty()`, mm/page-writeback.c, down to the flag  |
+//! | [`Folio::test_clear_dirty`]  | `folio_test_clear_dirty()`, include/linux/page-flags.h       |
 //! | [`Folio::put_refs`]          | `folio_put_refs()`, include/linux/mm.h                       |
 //! | [`Folio::ref_freeze`]        | `folio_ref_freeze()`, include/linux/page_ref.h               |
 //! | [`Folio::ref_unfreeze`]      | `folio_ref_unfreeze()`, same file                            |
@@ -186,15 +187,16 @@ impl Folio {
         taken
     }
 
-    /// Drops references; whoever had them may have left the dirty flag.
+    /// Drops references; whoever had them may have left the dirty flag. Whether none is left.
     ///
     /// # Panics
     ///
     /// If there are not so many.
-    pub fn put_refs(&self, nr: i32) {
+    pub fn put_refs(&self, nr: i32) -> bool {
         let left = smp::atomic_sub_return(nr, &self.refcount);
         step!("folio_put_refs({nr}): {left}");
         assert!(left >= 0, "a reference was dropped twice");
+        left == 0
     }
 
     /// Makes `expected` references none, if there are so many: then nobody gets another.
@@ -228,12 +230,27 @@ impl Folio {
         dirty
     }
 
+    /// Clears it, fully ordered, and says what it was.
+    pub fn test_clear_dirty(&self) -> bool {
+        smp::smp_mb();
+        let dirty = self.flags.fetch_and(!DIRTY, Relaxed) & DIRTY != 0;
+        step!("folio_test_clear_dirty() = {dirty}");
+        smp::place_to_switch(&self.flags);
+        smp::smp_mb();
+        dirty
+    }
+
     /// Makes it swap-backed.
     pub fn set_swapbacked(&self) {
         self.flags.fetch_or(SWAPBACKED, Relaxed);
     }
 
-    /// Whether it is.
+    /// Makes it one that is discarded, as `lru_lazyfree()` does.
+    pub fn clear_swapbacked(&self) {
+        self.flags.fetch_and(!SWAPBACKED, Relaxed);
+    }
+
+    /// Whether it is swap-backed.
     pub fn is_swapbacked(&self) -> bool {
         self.flags.load(Relaxed) & SWAPBACKED != 0
     }
@@ -339,7 +356,9 @@ mod tests {
     #[test]
     #[should_panic(expected = "a reference was dropped twice")]
     fn a_folio_reference_dropped_twice_is_noticed() {
-        explore(|| Folio::new(8, 1).put_refs(2));
+        explore(|| {
+            Folio::new(8, 1).put_refs(2);
+        });
     }
 
     #[test]

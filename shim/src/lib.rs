@@ -20,14 +20,17 @@
 //! | [`file_unmap`]  | `FileUnmapWalk`: what the folio and the VMA are     | trusted model        |
 //! | [`anon_unmap`]  | `AnonUnmapWalk`: from PTEs to swap entries          | trusted model        |
 //! | [`fault`]       | a swap fault that brings a page back                | trusted model        |
+//! | [`tlb`]         | TLBs with translations that are stale, their flush  | trusted model        |
+//! | [`reclaim`]     | `FolioList`: what reclaim does with isolated folios | trusted model        |
 //! | [`order`]       | in which order unmapping may do things              | trusted model        |
 //! | [`smp`]         | the kernel's barriers and ordered atomics           | mapping to C11       |
 //! | [`sync`]        | std or loom                                         | facade               |
 //! | `model`         | one loom model: run, count, report, replay          | tested with itself   |
 //!
-//! Each check of [`page`], [`lists`], [`pte`] and [`folio`], and of `model`, is made blind by a patch
-//! of tests/mutants/, and a test notices. What these models leave in any order is held to that by
-//! tests/loom/weak.rs, and [`smp`] to what it orders by tests/loom/smp.rs.
+//! Each check of [`page`], [`lists`], [`pte`], [`folio`] and [`reclaim`], and of `model`, is made
+//! blind by a patch of tests/mutants/, and a test notices. What these models leave in any order is
+//! held to that by tests/loom/weak.rs, and [`smp`] and [`tlb`] to what they order by
+//! tests/loom/smp.rs and tests/loom/tlb.rs.
 //!
 //! # A model of your own
 //!
@@ -69,6 +72,7 @@ pub mod order;
 pub mod page;
 #[forbid(unsafe_code)]
 pub mod pte;
+pub mod reclaim;
 #[cfg(loom)]
 #[forbid(unsafe_code)]
 mod replay;
@@ -78,4 +82,6 @@ pub mod smp;
 pub mod swap;
 #[forbid(unsafe_code)]
 pub mod sync;
+#[forbid(unsafe_code)]
+pub mod tlb;
 pub mod unmap;

@@ -15,6 +15,11 @@
 //! | [`atomic_cmpxchg`]      | `atomic_cmpxchg()`                                               |
 //! | [`atomic_set_release`]  | `atomic_set_release()`                                           |
 //!
+//! | here                      | in 7.3, include/asm-generic/bitops/lock.h                      |
+//! |---------------------------|----------------------------------------------------------------|
+//! | [`test_and_set_bit_lock`] | `test_and_set_bit_lock()`                                      |
+//! | [`clear_bit_unlock`]      | `clear_bit_unlock()`                                           |
+//!
 //! | here         | in 7.3, include/asm-generic/barrier.h                                       |
 //! |--------------|-----------------------------------------------------------------------------|
 //! | [`smp_mb`]   | `smp_mb()`                                                                  |
@@ -34,6 +39,7 @@ use crate::sync::{
         fence,
         AtomicI32,
         AtomicU64,
+        AtomicUsize,
         Ordering::{
             Acquire,
             Relaxed,
@@ -60,6 +66,12 @@ impl Word for AtomicI32 {
 impl Word for AtomicU64 {
     fn touch(&self) {
         let _ = self.compare_exchange(u64::MAX, u64::MAX, Relaxed, Relaxed);
+    }
+}
+
+impl Word for AtomicUsize {
+    fn touch(&self) {
+        let _ = self.compare_exchange(usize::MAX, usize::MAX, Relaxed, Relaxed);
     }
 }
 
@@ -126,6 +138,21 @@ pub fn atomic_cmpxchg(v: &AtomicI32, old: i32, new: i32) -> i32 {
 /// `atomic_set_release()`: orders what comes before it.
 pub fn atomic_set_release(v: &AtomicI32, i: i32) {
     v.store(i, Release);
+}
+
+/// `test_and_set_bit_lock()`: what comes behind it stays there if the bit was clear, else it orders
+/// nothing. Whether the bit was set.
+pub fn test_and_set_bit_lock(nr: u32, v: &AtomicU64) -> bool {
+    let was = v.fetch_or(1 << nr, Relaxed) & (1 << nr) != 0;
+    if !was {
+        fence(Acquire);
+    }
+    was
+}
+
+/// `clear_bit_unlock()`: orders what comes before it. Whether the bit was set.
+pub fn clear_bit_unlock(nr: u32, v: &AtomicU64) -> bool {
+    v.fetch_and(!(1 << nr), Release) & (1 << nr) != 0
 }
 
 /// `atomic_add_unless(v, 1, 0)`: fully ordered where it adds, unordered where it does not.

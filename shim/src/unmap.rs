@@ -60,7 +60,10 @@ use mm_batch::{
         Reach,
         RunLength, //
     },
-    unmap::UnmapWalk, //
+    unmap::{
+        FlushOwed,
+        UnmapWalk, //
+    }, //
 };
 use std::{
     cell::{
@@ -338,13 +341,15 @@ impl UnmapWalk for Walk<'_> {
         Pte::new(merged)
     }
 
-    unsafe fn flush_tlb(&self, cleared: &PtePart) {
+    unsafe fn flush_tlb(&self, cleared: &PtePart) -> FlushOwed {
         assert_eq!(
             cleared.first().raw() & DIRTY,
             self.locked.merged.get() & DIRTY,
             "the flush is told of another PTE than was cleared"
         );
         self.note(Event::Flushed(cleared.nr().get()));
+        // SAFETY: So says the event: flushed, or noted.
+        unsafe { FlushOwed::noted() }
     }
 
     fn folio_mark_dirty(&self) {

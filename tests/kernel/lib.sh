@@ -3,8 +3,8 @@
 # workloads/*.sh.
 #
 # A result is one line, RESULT <path> <workload> <mode> <metric> <value>, which the
-# host collects. A run during which the CPU was idle is repeated: with icount the
-# clock jumps over idle time. $idle_allowed is what a workload idles by itself,
+# host collects; NOTE <path> <workload> <text> is what it prints beside. A run during which the CPU was
+# idle is repeated: with icount the clock jumps over idle time. $idle_allowed is what a workload idles by itself,
 # outside of what it times.
 
 params=/sys/module/mm_batch/parameters
@@ -40,6 +40,17 @@ memory_cgroups() {
 # Idle time of all CPUs in jiffies.
 idle() { awk '/^cpu / { print $5 + $6 }' /proc/stat; }
 
+# results VALUE...: a line for each metric of the run.
+results() {
+	for value; do
+		echo "RESULT $path $workload $mode ${metrics%%,*} $value"
+		metrics=${metrics#*,}
+	done
+}
+
+# note TEXT: of the row that was last.
+note() { echo "NOTE $path $workload $*"; }
+
 # row PATH WORKLOAD MODE METRIC[,METRIC...] COMMAND...: one run, and a result line for each
 # metric. What is left of chance is averaged: a run is the mean of $parts parts. One before
 # them, which does not count, brings the per-CPU lists to where this mode leaves them.
@@ -66,11 +77,19 @@ row() {
 			echo "REPEAT $path $workload $mode: idle for $idled ticks"
 		fi
 	done
-	for value in $(echo $values | awk -v parts=$parts '{
+	results $(echo $values | awk -v parts=$parts '{
 		for (i = 1; i <= NF; i++) sum[i % (NF / parts)] += $i
 		for (i = 1; i <= NF / parts; i++) printf "%.3f\n", sum[i % (NF / parts)] / parts
-	}'); do
-		echo "RESULT $path $workload $mode ${metrics%%,*} $value"
-		metrics=${metrics#*,}
-	done
+	}')
+}
+
+# count PATH WORKLOAD MODE METRIC[,METRIC...] COMMAND...: one run of a row that counts events. What the CPUs did
+# besides is no event, and no two runs are the same: nothing is repeated.
+count() {
+	path=$1 workload=$2 mode=$3 metrics=$4
+	shift 4
+	set_mode "$path" "$mode"
+	settle
+	"$@"
+	results $value
 }

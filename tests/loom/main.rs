@@ -8,6 +8,8 @@ mod anon_unmap;
 #[cfg(loom)]
 mod contig_free;
 #[cfg(loom)]
+mod dirty_flush;
+#[cfg(loom)]
 mod example;
 #[cfg(loom)]
 mod file_unmap;
@@ -21,6 +23,8 @@ mod ksm;
 mod other_mm;
 #[cfg(loom)]
 mod smp;
+#[cfg(loom)]
+mod tlb;
 #[cfg(loom)]
 mod weak;
 

@@ -51,9 +51,9 @@ fn is_set(v: &AtomicI32) -> bool {
     v.load(Relaxed) == 1
 }
 
-const EARLY: &str = "looked too early";
-const SEEN: &str = "saw both writes";
-const STALE: &str = "saw the second write and not the first";
+pub(crate) const EARLY: &str = "looked too early";
+pub(crate) const SEEN: &str = "saw both writes";
+pub(crate) const STALE: &str = "saw the second write and not the first";
 
 /// Message passing: `write` sets x, and then what `read` looks at before it looks at x.
 fn passing(start: i32, write: fn(&Vars), read: fn(&Vars) -> (bool, bool), ends: &[&'static str]) {
@@ -70,9 +70,9 @@ fn passing(start: i32, write: fn(&Vars), read: fn(&Vars) -> (bool, bool), ends: 
     });
 }
 
-const ONE: &str = "one saw the other";
-const BOTH: &str = "both saw each other";
-const NEITHER: &str = "neither saw the other";
+pub(crate) const ONE: &str = "one saw the other";
+pub(crate) const BOTH: &str = "both saw each other";
+pub(crate) const NEITHER: &str = "neither saw the other";
 
 /// Store buffering: each of the two writes, and then looks for what the other wrote.
 fn buffering(start: i32, here: fn(&Vars) -> bool, there: fn(&Vars) -> bool, ends: &[&'static str]) {

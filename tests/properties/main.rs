@@ -5,8 +5,10 @@
 
 mod anon_unmap;
 mod contig_free;
+mod dirty_flush;
 mod file_unmap;
 mod oracle;
 mod ptes;
+mod reclaim;
 mod unmap;
 mod x86;

@@ -3,7 +3,8 @@
 //! `anon_unmap` in the kernel: what it needs beyond a walk.
 
 use super::rmap_walk::{
-    dealt_with,
+    kept,
+    unmapped,
     untouched,
     RmapWalk, //
 };
@@ -27,7 +28,6 @@ use core::num::NonZero;
 use kernel::{
     bindings::{
         self,
-        mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
         mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path_MM_BATCH_RUN_ANON_UNMAP as ANON_UNMAP, //
     },
@@ -143,8 +143,8 @@ impl AnonUnmapWalk for RmapWalk {
 #[inline]
 pub(super) fn run(walk: RmapWalk) -> bindings::mm_batch_unmapped {
     match unmap_run(walk) {
-        Outcome::Unmapped(nr) => dealt_with(ANON_UNMAP, nr, DONE),
-        Outcome::Kept(nr) => dealt_with(ANON_UNMAP, nr, RESTORED),
+        Outcome::Unmapped(run) => unmapped(ANON_UNMAP, run),
+        Outcome::Kept(nr) => kept(ANON_UNMAP, nr),
         Outcome::NoSwap => untouched(RESTORED),
     }
 }

@@ -3,7 +3,8 @@
 //! `file_unmap` in the kernel: what it needs beyond a walk.
 
 use super::rmap_walk::{
-    dealt_with,
+    kept,
+    unmapped,
     untouched,
     RmapWalk, //
 };
@@ -16,9 +17,7 @@ use crate::file_unmap::{
 use kernel::{
     bindings::{
         self,
-        mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
         mm_batch_run_outcome_MM_BATCH_RUN_NOT_MINE as NOT_MINE,
-        mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path_MM_BATCH_RUN_FILE_UNMAP as FILE_UNMAP, //
     },
     sync::barrier, //
@@ -97,8 +96,8 @@ fn differences() -> Differences {
 #[inline]
 pub(super) fn run(walk: RmapWalk) -> bindings::mm_batch_unmapped {
     match unmap_run(walk, differences()) {
-        Outcome::Unmapped(nr) => dealt_with(FILE_UNMAP, nr, DONE),
-        Outcome::Kept(nr) => dealt_with(FILE_UNMAP, nr, RESTORED),
+        Outcome::Unmapped(run) => unmapped(FILE_UNMAP, run),
+        Outcome::Kept(nr) => kept(FILE_UNMAP, nr),
         Outcome::NotMine => untouched(NOT_MINE),
     }
 }

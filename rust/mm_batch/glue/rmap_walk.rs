@@ -17,13 +17,19 @@ use crate::{
         Reach,
         RunLength, //
     },
-    unmap::UnmapWalk, //
+    unmap::{
+        FlushOwed,
+        UnmapWalk,
+        UnmappedRun, //
+    }, //
 };
 use core::num::NonZero;
 use kernel::{
     bindings::{
         self,
         mm_batch_run_outcome as RunOutcome,
+        mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
+        mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path as RunPath, //
     },
     page::PAGE_SIZE,
@@ -219,12 +225,14 @@ impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn flush_tlb(&self, cleared: &PtePart) {
+    unsafe fn flush_tlb(&self, cleared: &PtePart) -> FlushOwed {
         let (address, _) = self.place(cleared);
         let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
         // SAFETY: By the method's requirement, the run is of `vma`, and `pte` tells whether it was
         // dirty; by the invariants, its lock is held.
-        unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) }
+        unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) };
+        // SAFETY: It was flushed just now, or is in `current->tlb_ubc`.
+        unsafe { FlushOwed::noted() }
     }
 
     #[inline]
@@ -293,13 +301,22 @@ impl UnmapWalk for RmapWalk {
     }
 }
 
-/// What C is told of a run that a path has dealt with, and traces.
+/// What C is told of a run that a path has unmapped, and traces. What is owed for it is in
+/// `current->tlb_ubc`, for reclaim.
 #[inline]
-pub(super) fn dealt_with(
-    path: RunPath,
-    nr: RunLength,
-    outcome: RunOutcome,
-) -> bindings::mm_batch_unmapped {
+pub(super) fn unmapped(path: RunPath, run: UnmappedRun) -> bindings::mm_batch_unmapped {
+    run.owed.left_with_task();
+    dealt_with(path, run.nr, DONE)
+}
+
+/// What C is told of a run that a path has mapped again, and traces.
+#[inline]
+pub(super) fn kept(path: RunPath, nr: RunLength) -> bindings::mm_batch_unmapped {
+    dealt_with(path, nr, RESTORED)
+}
+
+#[inline]
+fn dealt_with(path: RunPath, nr: RunLength, outcome: RunOutcome) -> bindings::mm_batch_unmapped {
     let nr_pages = nr.get();
     trace::run(path, nr_pages as usize, outcome);
     bindings::mm_batch_unmapped { outcome, nr_pages }

@@ -115,7 +115,7 @@ fn a_flush_of_another_pte_is_noticed() {
                 #[allow(unsafe_code)]
                 unsafe {
                     walk.get_and_clear_ptes(nr);
-                    walk.flush_tlb(other.ptes().part());
+                    walk.flush_tlb(other.ptes().part()).left_with_task();
                 }
             });
         });
@@ -132,7 +132,7 @@ fn a_marker_over_a_pte_is_noticed() {
         mm.walk(&folio, 0, |walk| {
             let cleared = PteRun::longest(walk).clear();
             mm.table.set(1, UFFD_WP_MARKER);
-            cleared.commit()
+            cleared.commit().nr
         });
     });
 }
@@ -152,8 +152,8 @@ fn a_run_that_is_forgotten_is_noticed() {
 fn a_mixed_run_is_unmapped() {
     explore(|| {
         let (mm, folio) = mapped(Layout::file(4), [0, WRITE, SOFT_DIRTY, DIRTY]);
-        let (nr, _) = mm.walk(&folio, 0, |walk| MixedRun::longest(walk).unmap());
-        assert_eq!(nr.get(), 4);
+        let (run, _) = mm.walk(&folio, 0, |walk| MixedRun::longest(walk).unmap());
+        assert_eq!(run.nr.get(), 4);
         assert_eq!(mm.table.words(), [0; 4]);
         assert!(folio.is_dirty());
     });

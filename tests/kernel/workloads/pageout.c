@@ -2,12 +2,14 @@
 /*
  * Maps anonymous memory in folios of one size and has it reclaimed.
  *
- *	pageout MIB FOLIO_KIB whole|split [zero|data [2cpu]]
+ *	pageout MIB FOLIO_KIB whole|split [zero|data [2cpu|<CPUS>writers]]
  *
  * whole: as it was faulted in, 2 MiB folios mapped by a PMD. split: one page of
  * every 2 MiB is made read-only and writable again first, so that each folio is
  * mapped by PTEs. zero: written with zeroes, which swap only notes. data: each word
  * differs. 2cpu: another CPU has run in the same mm, and may have its translations.
+ * 16writers: each of 16 CPUs has written to all of the memory, and but for the first
+ * goes on writing elsewhere in the same mm.
  *
  * Prints the nanoseconds in madvise(MADV_PAGEOUT), the pages, how many of them are
  * still mapped, and the first CPU's idle ticks. Needs root, for the folio sizes, and
@@ -99,6 +101,47 @@ static void *on_another_cpu(void *memory)
 	return memory;
 }
 
+static unsigned long writers;
+static struct memory {
+	char *start;
+	size_t size;
+} written;
+static pthread_barrier_t ready;
+
+/*
+ * Writes what is there, so that this CPU may have a writable translation of each page, and
+ * then a word of its own now and then: a CPU that never sleeps would only keep the host's.
+ */
+static void *writer(void *cpu)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	unsigned long own = 0;
+
+	stay_on((uintptr_t)cpu);
+	for (size_t at = 0; at < written.size; at += page)
+		__atomic_fetch_or(written.start + at, 0, __ATOMIC_RELAXED);
+	pthread_barrier_wait(&ready);
+	for (;;) {
+		__atomic_fetch_add(&own, 1, __ATOMIC_RELAXED);
+		usleep(2000);
+	}
+	return NULL;
+}
+
+static void start_writers(char *memory, size_t size)
+{
+	written = (struct memory){ memory, size };
+	if (pthread_barrier_init(&ready, NULL, writers))
+		die("pthread_barrier_init");
+	for (uintptr_t cpu = 1; cpu < writers; cpu++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, writer, (void *)cpu))
+			die("pthread_create");
+	}
+	pthread_barrier_wait(&ready);
+}
+
 static void fill(char *memory, size_t size, int data)
 {
 	unsigned long long *words = (void *)memory;
@@ -117,14 +160,18 @@ int main(int argc, char **argv)
 	unsigned long page = sysconf(_SC_PAGESIZE);
 	unsigned long long start, ns;
 	pthread_t thread;
-	char *memory;
-	int data;
+	char *memory, *end = "";
+	int data, two;
 
 	data = argc > 4 && !strcmp(argv[4], "data");
+	two = argc > 5 && !strcmp(argv[5], "2cpu");
+	if (argc > 5 && !two)
+		writers = strtoul(argv[5], &end, 10);
 	if (argc < 4 || argc > 6 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split")) ||
 	    (argc > 4 && !data && strcmp(argv[4], "zero")) ||
-	    (argc > 5 && strcmp(argv[5], "2cpu"))) {
-		fprintf(stderr, "usage: pageout MIB FOLIO_KIB whole|split [zero|data [2cpu]]\n");
+	    (argc > 5 && !two && (writers < 2 || strcmp(end, "writers")))) {
+		fprintf(stderr, "usage: pageout MIB FOLIO_KIB whole|split %s\n",
+			"[zero|data [2cpu|<CPUS>writers]]");
 		return 2;
 	}
 	size = strtoul(argv[1], NULL, 10) * MIB;
@@ -153,7 +200,9 @@ int main(int argc, char **argv)
 		    mprotect(memory + at, page, PROT_READ | PROT_WRITE))
 			die("mprotect");
 
-	if (argc > 5) {
+	if (writers)
+		start_writers(memory, size);
+	if (two) {
 		if (pthread_create(&thread, NULL, on_another_cpu, memory))
 			die("pthread_create");
 		usleep(200000);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-# In the guest: MADV_PAGEOUT of memory that /pageout maps, timed by the meter. A row's command sets $value;
-# <command>_units says behind it of how many pages that is, and what of it is the meter's own.
+# In the guest: MADV_PAGEOUT of memory that /pageout maps, timed by the meter, or as a whole, or its flushes
+# counted. A row's command sets $value; <command>_units, where the meter times, says behind it of how many pages
+# that is, and what of it is the meter's own.
 
 meter=/sys/kernel/debug/mm_batch_meter
 # All of the disk's own pages, so that no run is the first to need them.
@@ -23,3 +24,24 @@ pageout() {
 }
 
 pageout_units() { awk '{ is[$1] = $2 } END { print is["pages"], int(is["runs"] * is["cost_run"]) }' $meter/stats; }
+
+# whole CONTENT FOLIO_KIB MIB: sets $value to nanoseconds per page of the whole call, in which no meter is.
+whole() {
+	idle_allowed=1000000
+	echo 0 >$meter/enable
+	out=$(/pageout "$3" "$2" whole "$1" 2>&1) || fail "$out"
+	set -- $out
+	[ "$9" = 0 ] || fail "$9 of $7 pages are still mapped"
+	value=$(awk -v ns="$5" -v pages="$7" 'BEGIN { printf "%.3f", ns / pages }')
+	[ "${11}" = 0 ] || idle_allowed=-1
+}
+
+# flushes FOLIO_KIB MIB CPUS: sets $value to the flushes that were done for dirty folios, by the folios paged out.
+flushes() {
+	echo 1 >$meter/reset
+	out=$(/pageout "$2" "$1" whole data "$3writers" 2>&1) || fail "$out"
+	set -- "$1" $out
+	[ $(($8 - ${10})) -ge $(($8 / 100 * 95)) ] || fail "${10} of $8 pages are still mapped"
+	value=$(awk -v pages=$(($8 - ${10})) -v each=$(($1 / 4)) '{ is[$1] = $2 }
+		END { printf "%.6f", is["flush_dirty_done"] / (pages / each) }' $meter/stats)
+}

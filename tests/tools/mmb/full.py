@@ -76,7 +76,8 @@ STEPS = [
     Step("mutants", "make mutants", (*USER, "tests/mutants/"), 900),
     Step("kunit", "make kunit", KUNIT, 300),
     Step("kunit-debug", "make kunit DEBUG=1", KUNIT, 900),
-    Step("kunit-arm64", "make kunit ARCH=arm64", KUNIT, 600),
+    Step("kunit-arm64", "make kunit ARCH=arm64", KUNIT, 900),
+    Step("kunit-arm64-debug", "make kunit ARCH=arm64 DEBUG=1", KUNIT, 1800),
     Step("mutants-kernel", "make mutants-kernel", (*KERNEL, "tests/mutants/", *mmb("mutants_kernel")), 1200),
     Step("same-source", "make same-source", ("rust/", *mmb("same"), *tools("same-source")), 60),
     Step("runner", "make runner",
@@ -89,7 +90,7 @@ STEPS = [
     Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", SELFTESTS, 900),
     Step("racing", "make kselftest MINUTES=60 DEBUG=1", SELFTESTS, 4200),
     Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("check")), 5400),
-    Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS), 2400),
+    Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS), 7200),
     Step("prove-fresh", "make prove-fresh", ("rust/", "patches/", "shim/", "tests/", "Makefile"), 2700),
 ]
 

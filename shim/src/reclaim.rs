@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Folios that reclaim has isolated, and all that there is of them: the machine that its port runs
+//! against.
+//!
+//! | here                             | in 7.3                                                  |
+//! |----------------------------------|---------------------------------------------------------|
+//! | [`Folio::trylock`]               | `folio_trylock()`, include/linux/pagemap.h              |
+//! | [`Folio::unlock`]                | `folio_unlock()`, mm/filemap.c                          |
+//! | [`Folio::mapping`]               | `folio_mapping()`, mm/util.c, under the folio lock      |
+//! | [`Machine::write`]               | a store by a CPU, by [`crate::tlb`]                     |
+//! | [`Machine::try_to_unmap`]        | `try_to_unmap()`, mm/rmap.c, with `TTU_BATCH_FLUSH`     |
+//! | [`Machine::put`]                 | `folio_put_refs()`, include/linux/mm.h, and the free    |
+//! | [`meanwhile`]                    | who else has to do with such a folio                    |
+//! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
+//! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
+//!
+//! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
+//! has folios that are mapped page by page.
+//!
+//! A folio that is freed panics if it is locked, or if a CPU has a translation of it.
+//!
+//! Left out: LRU lists (who is isolated is on none), the rmap walk, AnonExclusive, several mms,
+//! buffers, swap slots beyond the one entry that the PTE is, THP that is split while it is mapped.
+
+use crate::{
+    folio,
+    pte::{
+        pte,
+        swp_pte,
+        Table,
+        DIRTY,
+        PRESENT,
+        SWP_EXCLUSIVE, //
+    },
+    smp,
+    sync::{
+        atomic::{
+            AtomicI32,
+            AtomicU64,
+            AtomicUsize,
+            Ordering::Relaxed, //
+        },
+        step,
+        Mutex,
+        MutexGuard, //
+    },
+    tlb::{
+        Cpus,
+        Deferred, //
+    }, //
+};
+use std::{
+    ops::Range,
+    sync::atomic::{
+        AtomicU32 as PlainU32,
+        AtomicUsize as PlainUsize,
+        Ordering::SeqCst, //
+    }, //
+};
+
+pub mod list;
+pub mod meanwhile;
+pub mod pageout;
+pub mod report;
+mod spec;
+pub mod unbatched;
+
+pub use spec::{
+    Flag,
+    Mapping,
+    Spec,
+    Write, //
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The lock bit.
+const LOCKED: u32 = 0;
+
+/// One folio.
+#[derive(Debug)]
+pub struct Folio {
+    /// Its counts, its dirty flag, its pins.
+    pub core: folio::Folio,
+    mapcount: AtomicI32,
+    /// A word by itself: the kernel has one for all, which would be more to explore and no more to
+    /// find.
+    lock: AtomicU64,
+    flags: AtomicU64,
+    mapping: AtomicU64,
+    /// Changed by a split alone, of who has it locked and isolated.
+    nr: PlainU32,
+    write: Write,
+    content: AtomicUsize,
+    /// What was written out; outside of loom's memory, so never stale.
+    stored: PlainUsize,
+    freed: PlainUsize,
+    /// What a split makes of it.
+    tails: Range<usize>,
+}
+
+const MAPPINGS: [Option<Mapping>; 4] = [
+    None,
+    Some(Mapping::Swap),
+    Some(Mapping::Shmem),
+    Some(Mapping::File),
+];
+
+impl Folio {
+    fn new(pfn: usize, spec: &Spec, tails: Range<usize>) -> Self {
+        let core = folio::Folio::new(pfn, spec.nr as usize);
+        core.get(spec.nr as i32);
+        let mapped = i32::from(spec.pte.is_some());
+        core.get(mapped * spec.nr as i32);
+        if spec.mapping != Mapping::File {
+            core.set_swapbacked();
+        }
+        if spec.dirty {
+            core.mark_dirty();
+        }
+        let flags = spec
+            .flags
+            .iter()
+            .fold(0, |all, &flag| all | 1 << flag as u32);
+        let folio = Self {
+            core,
+            mapcount: AtomicI32::new(mapped),
+            lock: AtomicU64::new(u64::from(spec.locked)),
+            flags: AtomicU64::new(flags),
+            mapping: AtomicU64::new(0),
+            nr: PlainU32::new(spec.nr),
+            write: spec.write,
+            content: AtomicUsize::new(0),
+            stored: PlainUsize::new(0),
+            freed: PlainUsize::new(0),
+            tails,
+        };
+        folio.set_mapping(Some(spec.mapping));
+        folio
+    }
+
+    /// Its pages.
+    pub fn nr(&self) -> u32 {
+        self.nr.load(SeqCst)
+    }
+
+    fn set_nr(&self, nr: u32) {
+        self.nr.store(nr, SeqCst);
+    }
+
+    /// A flag.
+    pub fn test(&self, flag: Flag) -> bool {
+        let set = self.flags.load(Relaxed) & (1 << flag as u32) != 0;
+        step!("{flag:?} = {set}");
+        set
+    }
+
+    /// Sets a flag.
+    pub fn set(&self, flag: Flag) {
+        self.flags.fetch_or(1 << flag as u32, Relaxed);
+        step!("{flag:?}");
+    }
+
+    /// Locks it, unless somebody has: whether it did.
+    pub fn trylock(&self) -> bool {
+        let locked = !smp::test_and_set_bit_lock(LOCKED, &self.lock);
+        step!("folio_trylock() = {locked}");
+        locked
+    }
+
+    /// Unlocks it.
+    ///
+    /// # Panics
+    ///
+    /// If it is not locked.
+    pub fn unlock(&self) {
+        step!("folio_unlock()");
+        let locked = smp::clear_bit_unlock(LOCKED, &self.lock);
+        assert!(locked, "a folio was unlocked twice");
+    }
+
+    /// What it is of; who has it locked knows.
+    pub fn mapping(&self) -> Option<Mapping> {
+        let mapping = MAPPINGS[self.mapping.load(Relaxed) as usize];
+        step!("folio_mapping() = {mapping:?}");
+        mapping
+    }
+
+    fn set_mapping(&self, mapping: Option<Mapping>) {
+        let word = MAPPINGS.iter().position(|&of| of == mapping);
+        self.mapping
+            .store(word.expect("it is one of these") as u64, Relaxed);
+    }
+
+    /// A mapping more, or one less: an atomic operation without order.
+    fn add_rmap(&self, nr: i32) {
+        let now = self.mapcount.fetch_add(nr, Relaxed) + nr;
+        step!("mapped by {now} PTEs");
+        assert!(now >= 0, "a mapping was removed twice");
+    }
+
+    /// A write to its content, by whoever can.
+    pub fn write(&self) {
+        // Relaxed: only a flush, a lock or a reference may carry it to who writes it out.
+        self.content.fetch_add(1, Relaxed);
+        self.core.write();
+    }
+
+    /// Its content goes to swap.
+    fn store(&self) {
+        let content = self.content.load(Relaxed);
+        step!("{content} writes are written out");
+        self.stored.store(content, SeqCst);
+    }
+
+    /// Whether it was freed.
+    pub fn is_freed(&self) -> bool {
+        self.freed.load(SeqCst) != 0
+    }
+
+    /// Whether what was written out is all that was written to it: at the end of a test.
+    pub fn is_stored(&self) -> bool {
+        self.stored.load(SeqCst) == self.core.written()
+    }
+}
+
+/// The folios of a test, what maps them, and who uses them.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its CPUs.
+    pub cpus: Cpus,
+    /// The PTE of each folio.
+    pub table: Table,
+    folios: Vec<Folio>,
+    ptl: Mutex<()>,
+}
+
+impl Machine {
+    /// A machine of so many CPUs, with folios that are isolated; behind them are those that come of
+    /// splits.
+    pub fn new(nr_cpus: usize, specs: &[Spec]) -> Self {
+        let tail = |spec: &Spec| Spec {
+            nr: 1,
+            pte: None,
+            translated: false,
+            dirty: true,
+            locked: false,
+            flags: Vec::new(),
+            write: Write::Done,
+            ..spec.clone()
+        };
+        let (mut folios, mut tails, mut words) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pfn = 8;
+        for spec in specs {
+            let first = specs.len() + tails.len();
+            let nr = if spec.write == Write::Split {
+                spec.nr - 1
+            } else {
+                0
+            };
+            tails.extend((0..nr).map(|_| tail(spec)));
+            folios.push(Folio::new(pfn, spec, first..first + nr as usize));
+            words.push(spec.pte.map_or(0, |bits| pte(pfn, bits)));
+            pfn += spec.nr as usize;
+        }
+        for spec in &tails {
+            folios.push(Folio::new(pfn, spec, 0..0));
+            pfn += 1;
+        }
+        let (table, cpus) = (Table::new(&words), Cpus::new(nr_cpus, words.len()));
+        for (index, _) in specs.iter().enumerate().filter(|(_, spec)| spec.translated) {
+            (0..nr_cpus).for_each(|cpu| cpus.cpu(cpu).fill(&table, index));
+        }
+        Self {
+            cpus,
+            table,
+            folios,
+            ptl: Mutex::new(()),
+        }
+    }
+
+    /// A folio.
+    pub fn folio(&self, index: usize) -> &Folio {
+        &self.folios[index]
+    }
+
+    /// How many there are, with those that may come of splits.
+    pub fn nr_folios(&self) -> usize {
+        self.folios.len()
+    }
+
+    /// Whether a page of it is mapped.
+    pub fn mapped(&self, index: usize) -> bool {
+        let mapped = self.folio(index).mapcount.load(Relaxed) > 0;
+        step!("folio_mapped() = {mapped}");
+        mapped
+    }
+
+    /// A store by a CPU; false if it faults.
+    pub fn write(&self, cpu: usize, index: usize) -> bool {
+        let folio = self.folio(index);
+        self.cpus
+            .cpu(cpu)
+            .write(&self.table, index, || folio.write())
+    }
+
+    fn lock_ptes(&self) -> MutexGuard<'_, ()> {
+        self.ptl.lock().expect("a thread of the model panicked")
+    }
+
+    /// Unmaps a folio that is locked, and owes the flush.
+    pub fn try_to_unmap(&self, index: usize, deferred: &Deferred) {
+        let folio = self.folio(index);
+        let ptl = self.lock_ptes();
+        if self.table.ptep_get(index) & PRESENT == 0 || folio.test(Flag::Stuck) {
+            return;
+        }
+        let was = self.table.get_and_clear(index);
+        deferred.set_pending(was);
+        // Who pins it looks at the PTE behind this.
+        smp::smp_mb();
+        if was & DIRTY != 0 {
+            folio.core.mark_dirty();
+        }
+        if folio.mapping() == Some(Mapping::Swap) {
+            self.table.set(index, swp_pte(index, SWP_EXCLUSIVE));
+        }
+        folio.add_rmap(-1);
+        drop(ptl);
+        self.put(index, folio.nr() as i32);
+    }
+
+    /// Drops references, and frees the folio with the last.
+    pub fn put(&self, index: usize, nr: i32) {
+        if self.folio(index).core.put_refs(nr) {
+            self.free(index);
+        }
+    }
+
+    /// Frees a folio without references.
+    ///
+    /// # Panics
+    ///
+    /// If somebody has it locked, or may use it.
+    fn free(&self, index: usize) {
+        let folio = self.folio(index);
+        assert_eq!(
+            folio.core.ref_count(),
+            0,
+            "a folio with references is freed"
+        );
+        assert!(folio.trylock(), "a locked folio is freed");
+        assert!(
+            !self.cpus.translate(folio.core.pfn),
+            "a folio is freed to which a CPU has a translation"
+        );
+        assert_eq!(
+            folio.freed.fetch_add(1, SeqCst),
+            0,
+            "a folio is freed twice"
+        );
+    }
+
+    /// Nothing that was written to a folio is lost: at the end of a test.
+    ///
+    /// # Panics
+    ///
+    /// If what is to be read back is not what was written.
+    pub fn assert_nothing_lost(&self, index: usize) {
+        let folio = self.folio(index);
+        let mapped = index < self.table.nr() && self.table.ptep_get(index) & PRESENT != 0;
+        let dirty = folio.core.is_dirty() || mapped && self.table.ptep_get(index) & DIRTY != 0;
+        assert!(
+            folio.is_stored() || !folio.is_freed() && dirty,
+            "a write to folio {index} is lost"
+        );
+    }
+}

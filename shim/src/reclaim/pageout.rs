@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What `shrink_folio_list()` does with one folio.
+//!
+//! | here                         | in 7.3, mm/vmscan.c                                         |
+//! |------------------------------|-------------------------------------------------------------|
+//! | [`List::shrink_folios`]      | the loop, `shrink_folios()` by this series                  |
+//! | [`Dirty`]                    | `enum shrink_dirty`, by this series                         |
+//! | [`List::pageout`]            | `pageout()`, and what becomes of its result                 |
+//! | `remove_mapping()`           | `__remove_mapping()`                                        |
+//! | [`List::free_batch`]         | `free_folios`, each time that it is full, and in the end    |
+//! | `split()`                    | `shmem_writeout()`, mm/shmem.c, without contiguous swap     |
+//!
+//! What is written is the content at this moment, and never again: `swap_writeout()` reads it.
+//!
+//! Left out: as of [`super::list`]; I/O (one is begun, and does not end), `may_enter_fs()` and
+//! `may_writepage`, which decide before a folio is given out.
+
+use super::{
+    list::List,
+    report::{
+        Event,
+        Fate, //
+    },
+    Flag,
+    Mapping,
+    Write, //
+};
+use crate::tlb::Deferred;
+use mm_batch::reclaim::FOLIO_BATCH_SIZE;
+
+/// What becomes of a dirty folio that was unmapped.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Dirty {
+    /// A flush for it, and it is written.
+    Write,
+    /// It is handed out if a flush is owed, and written if not.
+    HandOutOwed,
+    /// It is handed out.
+    HandOut,
+}
+
+impl List<'_> {
+    /// Deals with each folio, up to one that is handed out: that is dirty, and locked.
+    pub(super) fn shrink_folios(&self, dirty: Dirty) -> Option<usize> {
+        loop {
+            let index = self.take()?;
+            if !self.shrink_to_dirty(index) {
+                continue;
+            }
+            match dirty {
+                Dirty::HandOut => return Some(index),
+                Dirty::HandOutOwed if self.deferred.writable() => return Some(index),
+                Dirty::HandOutOwed | Dirty::Write => self.write_at_once(index),
+            }
+        }
+    }
+
+    fn shrink_to_dirty(&self, index: usize) -> bool {
+        let (machine, folio) = (self.machine, self.folio(index));
+        let nr = u64::from(folio.nr());
+        if !self.trylock(index) {
+            self.end(index, Fate::Kept);
+            return false;
+        }
+        if folio.test(Flag::Poisoned) {
+            if nr > 1 {
+                self.end_locked(index, Fate::Kept);
+            } else {
+                // unmap_poisoned_folio() puts no flush off.
+                let now = Deferred::default();
+                machine.try_to_unmap(index, &now);
+                now.flush(&machine.cpus);
+                self.end_locked(index, Fate::Dropped);
+                machine.put(index, 1);
+            }
+            return false;
+        }
+        self.count(|stat| stat.nr_scanned += nr);
+        if folio.test(Flag::Unevictable) {
+            self.activate(index);
+            return false;
+        }
+        if folio.core.is_dirty() || folio.test(Flag::Writeback) {
+            self.count(|stat| stat.nr_dirty += nr);
+        }
+        if folio.test(Flag::Writeback) {
+            self.count(|stat| stat.nr_writeback += nr);
+            self.activate(index);
+            return false;
+        }
+        if folio.test(Flag::Referenced) {
+            self.count(|stat| stat.nr_ref_keep += nr);
+            self.end_locked(index, Fate::Kept);
+            return false;
+        }
+        if machine.mapped(index) {
+            machine.try_to_unmap(index, &self.deferred);
+            if machine.mapped(index) {
+                self.unmap_failed(index);
+                return false;
+            }
+        }
+        if folio.core.anon.maybe_dma_pinned() {
+            self.activate(index);
+            return false;
+        }
+        if !folio.core.is_dirty() {
+            self.free_clean(index);
+            return false;
+        }
+        if folio.mapping() == Some(Mapping::File) {
+            self.count(|stat| stat.nr_immediate += nr);
+            self.activate(index);
+            return false;
+        }
+        true
+    }
+
+    pub(super) fn no_other_references(&self, index: usize) -> bool {
+        let folio = self.folio(index);
+        folio.core.ref_count() == 1 + folio.nr() as i32
+    }
+
+    /// Ends with a folio that may be written.
+    ///
+    /// # Panics
+    ///
+    /// If it may not: it is not locked, mapped, or of something else, or a flush is owed.
+    pub(super) fn pageout(&self, index: usize, mapping: Mapping) {
+        let folio = self.folio(index);
+        self.assert_locked(index, "pageout of");
+        assert!(!self.machine.mapped(index), "pageout of a mapped folio");
+        assert!(!self.deferred.writable(), "pageout while a flush is owed");
+        assert_eq!(
+            folio.mapping(),
+            Some(mapping),
+            "pageout of a folio of another mapping"
+        );
+        if !self.no_other_references(index) {
+            return self.end_locked(index, Fate::Kept);
+        }
+        if !folio.core.test_clear_dirty() {
+            return self.free_clean(index);
+        }
+        let begun = match folio.write {
+            Write::Refused => return self.write_refused(index),
+            Write::Split if !self.split(index) => return self.write_refused(index),
+            Write::Begun => true,
+            Write::Done | Write::Failed | Write::Split => false,
+        };
+        if folio.write == Write::Failed {
+            folio.core.mark_dirty();
+        } else {
+            folio.store();
+        }
+        if begun {
+            folio.set(Flag::Writeback);
+        }
+        self.unlock(index);
+        self.note(Event::Written(index));
+        let nr = u64::from(folio.nr());
+        self.count(|stat| stat.vmscan_write += nr);
+        let busy = || folio.test(Flag::Writeback) || folio.core.is_dirty();
+        if busy() || !self.trylock(index) {
+            return self.end(index, Fate::Kept);
+        }
+        if busy() {
+            return self.end_locked(index, Fate::Kept);
+        }
+        self.free_clean(index);
+    }
+
+    fn write_refused(&self, index: usize) {
+        self.folio(index).core.mark_dirty();
+        self.activate(index);
+    }
+
+    /// Splits a folio that nobody else has; its other pages come to the list.
+    fn split(&self, index: usize) -> bool {
+        let (folio, nr) = (self.folio(index), self.folio(index).nr());
+        if !folio.core.ref_freeze(1 + nr as i32) {
+            return false;
+        }
+        folio.set_nr(1);
+        folio.core.ref_unfreeze(2);
+        folio.tails.clone().for_each(|tail| self.add(tail));
+        // They make their own way, and are scanned then.
+        self.count(|stat| stat.nr_scanned -= u64::from(nr - 1));
+        true
+    }
+
+    /// Frees a folio that is clean, and locked, or keeps it.
+    fn free_clean(&self, index: usize) {
+        let (folio, nr) = (self.folio(index), self.folio(index).nr());
+        if folio.mapping().is_none() || !self.remove_mapping(index) {
+            return self.end_locked(index, Fate::Kept);
+        }
+        self.end_locked(index, Fate::Reclaimed);
+        self.count(|stat| stat.nr_reclaimed += u64::from(nr));
+        self.free_folios.borrow_mut().push(index);
+        if self.free_folios.borrow().len() == FOLIO_BATCH_SIZE {
+            self.free_batch();
+        }
+    }
+
+    fn remove_mapping(&self, index: usize) -> bool {
+        let folio = self.folio(index);
+        let refs = 1 + folio.nr() as i32;
+        if !folio.core.ref_freeze(refs) {
+            return false;
+        }
+        if folio.core.is_dirty() {
+            folio.core.ref_unfreeze(refs);
+            return false;
+        }
+        folio.set_mapping(None);
+        true
+    }
+
+    /// Flushes, and frees what was reclaimed so far.
+    pub(super) fn free_batch(&self) {
+        self.assert_none_locked("folios are freed");
+        self.deferred.flush(&self.machine.cpus);
+        for index in self.free_folios.take() {
+            self.machine.free(index);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Folios as a test wants them.
+//!
+//! Models nothing by itself: what each is of 7.3 says its own line.
+
+/// What a folio is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// The swap cache.
+    Swap,
+    /// A file of shmem.
+    Shmem,
+    /// Another file.
+    File,
+}
+
+/// What becomes of a folio that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// It is written when `pageout()` returns, as by zram.
+    Done,
+    /// It is being written.
+    Begun,
+    /// It is refused, as by zswap that may not fall back on a disk: `AOP_WRITEPAGE_ACTIVATE`.
+    Refused,
+    /// It fails.
+    Failed,
+    /// There is no room in one piece: the folio, of shmem, is split, and its first page written.
+    Split,
+}
+
+/// A flag of a folio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Flag {
+    /// It is being written.
+    Writeback,
+    /// A VMA of it is mlocked, or its file is: `!folio_evictable()`.
+    Unevictable,
+    /// `folio_contain_hwpoisoned_page()`.
+    Poisoned,
+    /// It was used: `FOLIOREF_KEEP`.
+    Referenced,
+    /// What maps it cannot be unmapped.
+    Stuck,
+}
+
+/// A folio as a test wants it.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// What it is of.
+    pub mapping: Mapping,
+    /// Its pages.
+    pub nr: u32,
+    /// The bits of the PTE that maps it, if one does.
+    pub pte: Option<u64>,
+    /// Whether each CPU has a translation of it.
+    pub translated: bool,
+    /// Whether it is dirty, beyond its PTE.
+    pub dirty: bool,
+    /// Whether somebody has it locked.
+    pub locked: bool,
+    /// What is set of it from the beginning.
+    pub flags: Vec<Flag>,
+    /// What becomes of it when it is written.
+    pub write: Write,
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! error: E0382
+//! What is left with the task is not handed on as well.
+
+use mm_batch::unmap::{FlushOwed, UnmappedRun};
+
+pub fn handed_on(run: UnmappedRun) -> FlushOwed {
+    #[cfg(bad)]
+    run.owed.left_with_task();
+    run.owed
+}

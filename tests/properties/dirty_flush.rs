@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `dirty_flush`: lists of any folios, against C's loop, which flushes for each dirty one.
+
+use mm_batch::{
+    dirty_flush::BATCH_PAGES,
+    reclaim::FOLIO_BATCH_SIZE, //
+};
+use mm_shim::{
+    pte::{
+        DIRTY,
+        WRITE,
+        YOUNG, //
+    },
+    reclaim::{
+        list::List,
+        report::{
+            Event,
+            Fate,
+            Report, //
+        },
+        Flag,
+        Machine,
+        Mapping,
+        Spec,
+        Write, //
+    }, //
+};
+use proptest::prelude::*;
+
+mod fates;
+
+const NR_CPUS: usize = 2;
+const WRITABLE: u64 = WRITE | DIRTY | YOUNG;
+
+/// A dirty folio of the swap cache that a CPU can write to.
+fn dirty(nr: u32) -> Spec {
+    Spec {
+        mapping: Mapping::Swap,
+        nr,
+        pte: Some(WRITABLE),
+        translated: true,
+        dirty: false,
+        locked: false,
+        flags: Vec::new(),
+        write: Write::Done,
+    }
+}
+
+fn unmapped(nr: u32) -> Spec {
+    Spec {
+        pte: None,
+        translated: false,
+        dirty: true,
+        ..dirty(nr)
+    }
+}
+
+fn clean(nr: u32) -> Spec {
+    Spec {
+        pte: Some(YOUNG),
+        ..dirty(nr)
+    }
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let nr =
+        prop_oneof![10 => Just(1u32), 3 => Just(4), 3 => Just(16), 1 => Just(512), 1 => Just(1024)];
+    let mapping = prop_oneof![
+        12 => Just(Mapping::Swap),
+        4 => Just(Mapping::Shmem),
+        1 => Just(Mapping::File)
+    ];
+    let pte = prop_oneof![
+        8 => Just(Some(WRITABLE)),
+        2 => Just(Some(WRITE)),
+        2 => Just(Some(YOUNG)),
+        2 => Just(None)
+    ];
+    let flag = prop_oneof![
+        30 => Just(None),
+        1 => Just(Some(Flag::Writeback)),
+        1 => Just(Some(Flag::Unevictable)),
+        1 => Just(Some(Flag::Poisoned)),
+        1 => Just(Some(Flag::Referenced)),
+        1 => Just(Some(Flag::Stuck))
+    ];
+    let write = prop_oneof![
+        8 => Just(Write::Done),
+        4 => Just(Write::Begun),
+        1 => Just(Write::Refused),
+        1 => Just(Write::Failed),
+        2 => Just(Write::Split)
+    ];
+    let locked = prop::bool::weighted(0.03);
+    (
+        nr,
+        mapping,
+        pte,
+        any::<bool>(),
+        any::<bool>(),
+        locked,
+        flag,
+        write,
+    )
+        .prop_map(
+            |(nr, mapping, pte, translated, dirty, locked, flag, write)| {
+                let whole = mapping != Mapping::Shmem || nr == 1 || nr > 16;
+                Spec {
+                    mapping,
+                    nr,
+                    pte,
+                    translated: translated && pte.is_some(),
+                    dirty,
+                    locked,
+                    flags: flag.into_iter().collect(),
+                    write: if whole && write == Write::Split {
+                        Write::Done
+                    } else {
+                        write
+                    },
+                }
+            },
+        )
+}
+
+fn specs(sizes: &'static [usize]) -> impl Strategy<Value = Vec<Spec>> {
+    prop::sample::select(sizes).prop_flat_map(|nr| prop::collection::vec(spec(), nr))
+}
+
+fn written(report: &Report) -> Vec<usize> {
+    let written = |event: &Event| match *event {
+        Event::Written(folio) => Some(folio),
+        _ => None,
+    };
+    report.events.iter().filter_map(written).collect()
+}
+
+/// The batches that are due for what was given out, each with its pages.
+fn due(specs: &[Spec], events: &[Event]) -> Vec<(u32, Vec<usize>)> {
+    // Those of splits are not among the specs.
+    let pages = |folio: usize| specs.get(folio).map_or(1, |spec| spec.nr);
+    let (mut due, mut batch, mut nr) = (Vec::new(), Vec::new(), 0);
+    for &event in events {
+        let last = match event {
+            Event::Given(folio, owed) => {
+                assert!(owed || !batch.is_empty(), "folio {folio} need not wait");
+                if nr + pages(folio) > 512 && !batch.is_empty() {
+                    due.push((nr, std::mem::take(&mut batch)));
+                    nr = 0;
+                }
+                batch.push(folio);
+                nr += pages(folio);
+                !owed || batch.len() == 31 || nr >= 512
+            }
+            Event::Exhausted => !batch.is_empty(),
+            _ => continue,
+        };
+        if last {
+            due.push((nr, std::mem::take(&mut batch)));
+            nr = 0;
+        }
+    }
+    due
+}
+
+/// The batches that there were.
+fn batches(events: &[Event]) -> Vec<(u32, Vec<usize>)> {
+    let mut batches: Vec<(u32, Vec<usize>)> = Vec::new();
+    for &event in events {
+        match event {
+            Event::Flushed(nr) => batches.push((nr, Vec::new())),
+            Event::Retried(folio) => batches.last_mut().expect("a flush").1.push(folio),
+            _ => (),
+        }
+    }
+    batches
+}
+
+/// What is true of any run.
+fn assert_batches(specs: &[Spec], report: &Report) {
+    let got = batches(&report.events);
+    assert_eq!(got, due(specs, &report.events));
+    for (nr, folios) in &got {
+        assert!(folios.len() <= FOLIO_BATCH_SIZE);
+        assert!(*nr <= BATCH_PAGES || folios.len() == 1);
+    }
+    let of = |pick: fn(&Event) -> Option<usize>| -> Vec<_> {
+        report.events.iter().filter_map(pick).collect()
+    };
+    let unlocked = of(|event| match *event {
+        Event::Unlocked(folio) => Some(folio),
+        _ => None,
+    });
+    let retried = of(|event| match *event {
+        Event::Retried(folio) => Some(folio),
+        _ => None,
+    });
+    assert_eq!(unlocked, retried, "who waits is taken in turn");
+    assert_eq!(report.events.last(), Some(&Event::Exhausted));
+    assert!(report.flushes <= got.len() + report.fates.len() / FOLIO_BATCH_SIZE + 1);
+}
+
+/// A CPU writes by a translation that is left, if there is one.
+fn write_stale(machine: &Machine, folio: usize) {
+    if folio < machine.table.nr() && !machine.mapped(folio) {
+        machine.write(1, folio);
+    }
+}
+
+fn assert_as_unbatched(specs: &[Spec]) {
+    let (machine, reference) = (Machine::new(NR_CPUS, specs), Machine::new(NR_CPUS, specs));
+    let got = List::new(&machine, 0..specs.len())
+        .meanwhile(|folio, _| write_stale(&machine, folio))
+        .shrink();
+    let want = List::new(&reference, 0..specs.len()).shrink_unbatched();
+    assert_batches(specs, &got);
+    assert_eq!(got.fates, want.fates);
+    assert_eq!(got.stat, want.stat);
+    assert_eq!(got.stat.pgrotate(), want.stat.pgrotate());
+    assert!(got.flushes <= want.flushes);
+    let (mut got_written, mut want_written) = (written(&got), written(&want));
+    if machine.nr_folios() > specs.len() {
+        // C goes on with the pages of a split at once, which is a matter of order alone.
+        got_written.sort_unstable();
+        want_written.sort_unstable();
+    }
+    assert_eq!(got_written, want_written);
+    for index in 0..machine.nr_folios() {
+        let (a, b) = (machine.folio(index), reference.folio(index));
+        assert_eq!(a.is_freed(), b.is_freed());
+        assert_eq!(a.core.is_dirty(), b.core.is_dirty());
+        assert_eq!(a.core.ref_count(), b.core.ref_count());
+        if got.fates.get(&index) != Some(&Fate::Dropped) {
+            machine.assert_nothing_lost(index);
+        }
+    }
+}
+
+const SHORT: &[usize] = &[0, 1, 30, 31, 32, 62];
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(256)
+    })]
+
+    #[test]
+    fn a_list_ends_as_one_by_one(specs in specs(SHORT)) {
+        assert_as_unbatched(&specs);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(8)
+    })]
+
+    #[test]
+    fn a_long_list_ends_as_one_by_one(specs in specs(&[1000])) {
+        assert_as_unbatched(&specs);
+    }
+}
+
+/// A folio that is too much for a batch was unmapped when that is flushed for, so with it.
+#[test]
+fn a_flush_is_for_31_folios_or_512_pages() {
+    let runs = |specs: &[Spec]| {
+        let machine = Machine::new(NR_CPUS, specs);
+        let report = List::new(&machine, 0..specs.len()).shrink();
+        assert_batches(specs, &report);
+        (batches(&report.events).len(), report.flushes)
+    };
+    let lists = [
+        (0, 0),
+        (1, 1),
+        (30, 1),
+        (31, 1),
+        (32, 2),
+        (62, 2),
+        (1000, 33),
+    ];
+    for (nr, batches) in lists {
+        assert_eq!(runs(&vec![dirty(1); nr]), (batches, batches), "{nr} folios");
+    }
+    assert_eq!(runs(&vec![dirty(16); 31]), (1, 1));
+    assert_eq!(runs(&vec![dirty(32); 16]), (1, 1));
+    assert_eq!(runs(&vec![dirty(32); 17]), (2, 2));
+    assert_eq!(runs(&vec![dirty(512); 3]), (3, 3));
+    assert_eq!(runs(&[dirty(512), dirty(1)]), (2, 2));
+    // 513 pages are two batches.
+    assert_eq!(runs(&[dirty(1), dirty(512)]), (2, 1));
+    assert_eq!(runs(&[dirty(1), dirty(511)]), (1, 1));
+    assert_eq!(runs(&[dirty(1), dirty(1024), dirty(1)]), (3, 2));
+}
+
+/// C flushes for each.
+#[test]
+fn unbatched_there_is_a_flush_for_each() {
+    let machine = Machine::new(NR_CPUS, &vec![dirty(1); 62]);
+    assert_eq!(List::new(&machine, 0..62).shrink_unbatched().flushes, 62);
+}
+
+/// Nothing is owed, so nobody waits: each is written as it comes.
+#[test]
+fn who_owes_nothing_does_not_wait() {
+    let machine = Machine::new(NR_CPUS, &[unmapped(1), unmapped(4)]);
+    let report = List::new(&machine, 0..2).shrink();
+    let events = vec![
+        Event::PagedOut(0),
+        Event::Written(0),
+        Event::PagedOut(1),
+        Event::Written(1),
+        Event::Exhausted,
+    ];
+    assert_eq!((report.events, report.flushes), (events, 0));
+}
+
+/// One that owes nothing, behind one that waits, ends the batch, and stays behind it.
+#[test]
+fn who_owes_nothing_ends_the_batch_that_waits() {
+    // The 31st that is freed makes C flush.
+    let mut specs = vec![clean(1); 33];
+    (specs[0], specs[32]) = (dirty(1), unmapped(4));
+    specs.extend([dirty(1)]);
+    let machine = Machine::new(NR_CPUS, &specs);
+    let report = List::new(&machine, 0..34).shrink();
+    let end = |folio| {
+        [
+            Event::Retried(folio),
+            Event::PagedOut(folio),
+            Event::Written(folio),
+        ]
+    };
+    let events = [
+        &[
+            Event::Given(0, true),
+            Event::Unlocked(0),
+            Event::Given(32, false),
+            Event::Unlocked(32),
+            Event::Flushed(5),
+        ][..],
+        &end(0),
+        &end(32),
+        &[Event::Given(33, true), Event::Unlocked(33)],
+        &[Event::Exhausted, Event::Flushed(1)],
+        &end(33),
+        &[Event::Exhausted],
+    ];
+    assert_eq!(report.events, events.concat());
+}
+
+/// What a split brings to the list is reclaimed as well, by a batch of its own.
+#[test]
+fn pages_of_a_split_are_drained_too() {
+    let split = Spec {
+        mapping: Mapping::Shmem,
+        write: Write::Split,
+        ..dirty(4)
+    };
+    let machine = Machine::new(NR_CPUS, &[split, dirty(1)]);
+    let report = List::new(&machine, 0..2).shrink();
+    assert_eq!(report.fates.len(), 5);
+    assert!(report.fates.values().all(|&fate| fate == Fate::Reclaimed));
+    let stat = report.stat;
+    assert_eq!(
+        (stat.nr_scanned, stat.nr_reclaimed, stat.vmscan_write),
+        (5, 5, 5)
+    );
+    assert_eq!(stat.pgrotate(), 0);
+}

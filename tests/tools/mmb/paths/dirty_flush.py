@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0
+"""dirty_flush: one TLB flush for up to 31 dirty folios in reclaim."""
+
+from ..path import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting
+
+ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is all that 7.3 has; `Rust` once for up to
+31 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.
+anon_unmap is `rust` in all rows, and only this path's mode changes.
+
+pageout-: 256 MiB of anonymous memory (64 in a short run), aligned to PMDs, are written by a thread on each CPU, which
+runs there every 2 ms from then on, and given to madvise(MADV_PAGEOUT). flushes_per_dirty_folio is how many flushes
+were done, that is how often arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter).
+MADV_PAGEOUT reclaims a PMD at a time, so that 512 folios take 17 flushes.
+
+stress-ng-: the series' own workload, `stress-ng --vm N --vm-keep` with swap (zram), in a memory cgroup whose limit is
+a quarter of what is mapped. The series had 16 workers with 2 GiB in all under 512 MiB, on 16 CPUs, for 60 s; here
+each worker has {stress_mib} MiB (STRESS_MIB), one for each CPU, 4 in most rows, and a run ends when 250,000
+pages were stolen (25,000 in a short run, 50,000 with 16 CPUs): in fixed time, the better side does more work, and
+another part of it. Shootdowns and call IPIs are the rows TLB and CAL of /proc/interrupts. -classic is without
+LRU_GEN. Lists of a cgroup are short, so most batches are. The series says of 16 CPUs and 60 s: -68.2 % shootdowns and
+-57.4 % IPIs in all, which per stolen page is -72.9 and -63.8 %. bogo_ops is stress-ng's own figure, 0 where it has
+none when it is stopped.
+
+whole-: instructions per page of the whole MADV_PAGEOUT, on one CPU, where no flush is owed to anything: what this path
+costs those that it does not help. The meter is off."""
+
+# Each dirty folio has its flush; of 512 with one for 31, 17.
+FEW = Limits(release=1 / 30, distro=None, noinline=1 / 30, better_c=1 / 30)
+# Rust/off at most: batching must not tax what owes no flush.
+NOTHING = Limits(release=1.01, distro=None, noinline=None, better_c=1.01)
+# Rust/twin at most, where there is a twin.
+TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
+
+# The same folios' unmapping in all rows.
+UNMAP = "mm_batch.anon_unmap=rust"
+RAM_DISK = f"brd.rd_nr=1 brd.rd_size=327680 {UNMAP}"
+WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, programs=("pageout.c",), profiled=False, arguments=RAM_DISK,
+             seconds=4, more_memory=True)
+
+
+def writers(cpus, seconds):
+    return Boot(f"pageout-writers-{cpus}cpu", "pageout.sh", cpus=cpus, loops=False, programs=("pageout.c",),
+                profiled=False, threads=True, arguments=RAM_DISK, seconds=seconds)
+
+
+WRITERS = {cpus: writers(cpus, seconds) for cpus, seconds in ((2, 3), (4, 4), (16, 5))}
+STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False, programs=("stolen.c",),
+                     profiled=False, threads=True, workers=cpus, debian=("stress-ng",), arguments=UNMAP,
+                     seconds=seconds)
+          for cpus, seconds in ((4, 12), (16, 60))}
+
+
+def pageout(name, kib, cpus=2, at_most=NONE, **kw):
+    return counting(f"pageout-{name}", f"flushes {kib} {{anon_mib}} {cpus}", "dirty folio", WRITERS[cpus],
+                    [Counter("flushes_per_dirty_folio", at_most)], **kw)
+
+
+def less(percent):
+    """A reduction that is required: it is of the release kernel."""
+    return Limits(release=percent, distro=None, noinline=None, better_c=None) if percent else NONE
+
+
+# Required and aimed at: shootdowns, call IPIs, dirty flushes, per page stolen, in % less than off.
+#               (required), (aim)
+REDUCTIONS = {
+    "classic": ((70, 70, 85), (80, 80, 90)),
+    "gen":     ((78, 78, 90), (92, 92, 96)),
+}
+NO_REDUCTIONS = ((None,) * 3,) * 2
+RATES = ("tlb_shootdowns_per_stolen", "call_ipis_per_stolen", "dirty_flushes_per_stolen")
+BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "oom_kills", "seconds", "bogo_ops")
+
+
+def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, **kw):
+    counters = [*(Counter(rate, less=less(required), aim=aim) for rate, required, aim in zip(RATES, *reductions)),
+                *map(Counter, BESIDE)]
+    after = (f"floor {cpus}\n" if floor else "") + f"batches {cpus} {lru} {pages}"
+    return counting(workload, f"stress {cpus} {lru} {pages}", "page stolen", STRESS[cpus], counters, after=after, **kw)
+
+
+def whole(name, kib):
+    return Row(f"whole-{name}", f"whole zero {kib} {{anon_mib}}", "insn_per_page", "page", WHOLE, TWIN,
+               not_above=NOTHING)
+
+
+KUNIT = "guest_mm_batch_dirty_flush"
+# x86 puts a flush off only if another CPU has the mm.
+WITH_TWO_CPUS = {
+    KUNIT: ("lists", "shmem", "page_limit", "and_clean", "unmapped", "settled"),
+    f"{KUNIT}_raced": ("read", "written_to", "pinned", "referenced", "locked", "under_writeback", "poisoned", "mlocked",
+                       "not_swapbacked", "taken", "read_and_taken", "of_nothing", "written_out", "mode_changes"),
+}
+
+PATH = Path(
+    name="dirty_flush",
+    about=ABOUT,
+    rows=(
+        whole("4k", 4),
+        whole("64k", 64),
+        pageout("2cpu", 4, at_most=FEW),
+        pageout("16k", 16, full_only=True),
+        pageout("64k", 64, full_only=True),
+        pageout("2m", 2048, full_only=True),
+        pageout("4cpu", 4, 4, FEW),
+        pageout("16cpu", 4, 16, FEW, full_only=True),
+        stress("stress-ng-4cpu", 4, "gen", reductions=REDUCTIONS["gen"], floor=True),
+        stress("stress-ng-4cpu-classic", 4, "classic", reductions=REDUCTIONS["classic"]),
+        stress("stress-ng-16cpu", 16, "gen", "50000", floor=True, full_only=True),
+    ),
+    suites=(),
+    suites_late=tuple(WITH_TWO_CPUS),
+    conditions={f"{suite}.test_dirty_{case}": "2cpu" for suite, cases in WITH_TWO_CPUS.items() for case in cases},
+    kunit_boots=tuple(KunitBoot("kunit-late-2cpu-dirty", flavour, on=frozenset({"2cpu"}), cpus=2, only=f"{KUNIT}*",
+                                late=True) for flavour in ("release", "debug")),
+    c=None,
+    twin="the same batch in C (patches/dirty_flush_c/)",
+)
