@@ -13,7 +13,7 @@
  */
 
 #define _GNU_SOURCE
-#include "anon_unmap_race.h"
+#include "writers.h"
 
 #define FOLIOS 8
 #define SIZE (FOLIOS * FOLIO)
@@ -22,56 +22,19 @@
 
 static bool switched;
 
-/* Each of these threads has a byte of every page: it must find there what it wrote. */
-struct writer {
-	pthread_t thread;
-	char *at;
-	unsigned int lane;
-	unsigned long rounds;
-	bool wrong;
-};
-
-static void *write_on(void *data)
-{
-	struct writer *w = data;
-	unsigned char value = 0;
-
-	for (; !atomic_load(&stop); w->rounds++, value++) {
-		for (unsigned long i = 0; i < SIZE / PAGE; i++) {
-			volatile unsigned char *byte = (void *)(w->at + i * PAGE + w->lane);
-
-			if (w->rounds && *byte != (unsigned char)(value - 1))
-				w->wrong = true;
-			*byte = value;
-		}
-	}
-	return NULL;
-}
-
 static void test_writers(void)
 {
-	char *at = folios(SIZE, 0);
-	struct writer writers[3];
+	char *at = memory(SIZE, false);
 	/* Where the kernel is slow, they have all back before anybody looks. */
-	unsigned long before = vmstat("pswpout"), out = 0;
+	unsigned long before = vmstat("pswpout"), out = 0, wrong;
 	struct timespec start = begin();
-	bool wrong = false;
 
-	stop = false;
-	for (unsigned int i = 0; i < 3; i++) {
-		writers[i] = (struct writer){ .at = at, .lane = i * 1000 };
-		if (pthread_create(&writers[i].thread, NULL, write_on, &writers[i]))
-			ksft_exit_fail_msg("pthread_create\n");
-	}
+	start_writers(at, SIZE, false);
 	while (!out_of_time(start, out)) {
 		pageout(at, SIZE);
 		out = vmstat("pswpout") - before;
 	}
-	stop = true;
-	for (unsigned int i = 0; i < 3; i++) {
-		pthread_join(writers[i].thread, NULL);
-		wrong |= writers[i].wrong;
-	}
+	wrong = end_writers();
 	ksft_print_msg("%lu pages swapped out, %lu rounds\n", out, writers[0].rounds);
 	ksft_test_result(!wrong && out, "what writers wrote is there, swapped out or not\n");
 	munmap(at, SIZE);

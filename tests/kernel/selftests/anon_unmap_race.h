@@ -2,10 +2,12 @@
 #ifndef ANON_UNMAP_RACE_H
 #define ANON_UNMAP_RACE_H
 /*
- * Races with reclaim that last as long as asked: for anon_unmap_race and anon_unmap_pins.
+ * Races with reclaim that last as long as asked: for anon_unmap_race and anon_unmap_pins, and
+ * those of dirty_flush.
  */
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -31,6 +33,35 @@ static inline bool out_of_time(struct timespec start, bool met)
 	time_t took = now.tv_sec - start.tv_sec - (now.tv_nsec < start.tv_nsec);
 
 	return took >= (time_t)seconds * (met ? 1 : 10);
+}
+
+static inline void stay_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		ksft_exit_fail_msg("CPU %d: %s\n", cpu, strerror(errno));
+}
+
+/* This thread goes before all others on its CPU. */
+static inline void go_first(void)
+{
+	struct sched_param first = { .sched_priority = 1 };
+
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		ksft_exit_fail_msg("SCHED_FIFO: %s\n", strerror(errno));
+}
+
+/* Leaves the host to another CPU, where an emulator has them take turns. */
+static inline void relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	asm volatile("yield");
+#endif
 }
 
 /* Reclaim of a folio on and on, and its end. */

@@ -87,20 +87,28 @@ static inline void enter_cgroup(void)
 	atexit(leave_cgroup);
 }
 
-/* @what: "0" is page cache and lazyfree memory, "max" is what is swapped. */
-static inline void reclaim(const char *what)
+/* One write to memory.reclaim, which need not find as much. */
+static inline void reclaim_once(const char *text)
 {
-	char path[96], text[64];
+	char path[96];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/memory.reclaim", cgroup);
 	fd = open(path, O_WRONLY);
+	if (fd < 0 || (write(fd, text, strlen(text)) < 0 && errno != EAGAIN))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	close(fd);
+}
+
+/* @what: "0" is page cache and lazyfree memory, "max" is what is swapped. */
+static inline void reclaim(const char *what)
+{
+	char text[64];
+
 	snprintf(text, sizeof(text), "16M swappiness=%s", what);
 	/* There are not as many; and a page that was used lately is passed over once. */
 	for (int i = 0; i < 3; i++)
-		if (fd < 0 || (write(fd, text, strlen(text)) < 0 && errno != EAGAIN))
-			ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
+		reclaim_once(text);
 }
 
 static inline uint64_t pagemap(const char *at)

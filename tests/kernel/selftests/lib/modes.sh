@@ -2,7 +2,7 @@
 # The modes of a path from user space, in KTAP: what <path>_modes.sh have in common. They
 # set $path, define load, one round of work for the path that fails if something is
 # wrong, and call modes. $all_modes are those that it has. If $lasts is set, load goes on for
-# as many seconds.
+# as many seconds; else for $enough rounds, 6 if it is not set.
 
 count=0
 all_modes="off c rust"
@@ -51,7 +51,7 @@ switching_under_load() {
 	rm -f /tmp/load_done /tmp/load_failed /tmp/switched
 	(
 		rounds=0 begun=$(uptime) lasted=0
-		while [ $lasted -lt "${lasts:-0}" ] || { [ -z "$lasts" ] && [ $rounds -lt 6 ]; } ||
+		while [ $lasted -lt "${lasts:-0}" ] || { [ -z "$lasts" ] && [ $rounds -lt ${enough:-6} ]; } ||
 			{ [ ! -e /tmp/switched ] && [ $rounds -lt 60 ]; }; do
 			rounds=$((rounds + 1))
 			load || : >/tmp/load_failed
