@@ -123,7 +123,7 @@ impl Folio {
         let flags = spec
             .flags
             .iter()
-            .fold(0, |all, &flag| all | 1 << flag as u32);
+            .fold(0, |all, &flag| all | (1 << flag as u32));
         let folio = Self {
             core,
             mapcount: AtomicI32::new(mapped),

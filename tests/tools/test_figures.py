@@ -201,7 +201,7 @@ class Series(unittest.TestCase):
     def test_what_is_offered_to_c_is_behind_the_series_and_only_when_asked_for(self):
         self.assertNotIn("better_c", self.folders(CONFIG="distro"))
         self.assertEqual(self.folders(METER="1", CONFIG="better_c"),
-                         [*self.folders(), "better_c", "anon_unmap_c", "mode", "meter"])
+                         [*self.folders(), "better_c", "anon_unmap_c", "mode", "dirty_flush_c", "meter"])
 
     def test_a_twin_is_offered_with_what_is_c_s_alone(self):
         """For a plain kernel: fixes, what needs nothing of mm_batch, the twin, and what gives it runs."""
@@ -214,7 +214,7 @@ class Series(unittest.TestCase):
 
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
-        self.assertEqual(there - set(tree.SERIES) - {"better_c", "anon_unmap_c", "meter"}, set())
+        self.assertEqual(there - set(tree.SERIES) - {"better_c", "anon_unmap_c", "dirty_flush_c", "meter"}, set())
 
 
 if __name__ == "__main__":

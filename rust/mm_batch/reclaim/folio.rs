@@ -301,21 +301,21 @@ impl<'r, L: FolioList> Revalidated<'r, L> {
 
 #[allow(unsafe_code)]
 #[inline]
-fn keep<'r, L: FolioList>(held: Held<'r, L>) -> FolioLock<'r> {
+fn keep<L: FolioList>(held: Held<'_, L>) -> FolioLock<'_> {
     // SAFETY: By the invariants of `Held`.
     held.end(|list, folio| unsafe { list.keep_locked(folio) })
 }
 
 #[allow(unsafe_code)]
 #[inline]
-fn activate<'r, L: FolioList>(held: Held<'r, L>) -> FolioLock<'r> {
+fn activate<L: FolioList>(held: Held<'_, L>) -> FolioLock<'_> {
     // SAFETY: By the invariants of `Held`.
     held.end(|list, folio| unsafe { list.activate_locked(folio) })
 }
 
 #[allow(unsafe_code)]
 #[inline]
-fn unmap_failed<'r, L: FolioList>(held: Held<'r, L>) -> FolioLock<'r> {
+fn unmap_failed<L: FolioList>(held: Held<'_, L>) -> FolioLock<'_> {
     // SAFETY: By the invariants of `Held`.
     held.end(|list, folio| unsafe { list.unmap_failed_locked(folio) })
 }

@@ -4,11 +4,11 @@
 //!
 //! | here                         | in 7.3, mm/vmscan.c                                         |
 //! |------------------------------|-------------------------------------------------------------|
-//! | [`List::shrink_folios`]      | the loop, `shrink_folios()` by this series                  |
-//! | [`Dirty`]                    | `enum shrink_dirty`, by this series                         |
-//! | [`List::pageout`]            | `pageout()`, and what becomes of its result                 |
+//! | `List::shrink_folios`        | the loop, `shrink_folios()` by this series                  |
+//! | `Dirty`                      | `enum shrink_dirty`, by this series                         |
+//! | `List::pageout`              | `pageout()`, and what becomes of its result                 |
 //! | `remove_mapping()`           | `__remove_mapping()`                                        |
-//! | [`List::free_batch`]         | `free_folios`, each time that it is full, and in the end    |
+//! | `List::free_batch`           | `free_folios`, each time that it is full, and in the end    |
 //! | `split()`                    | `shmem_writeout()`, mm/shmem.c, without contiguous swap     |
 //!
 //! What is written is the content at this moment, and never again: `swap_writeout()` reads it.
