@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB
+export ARCH DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB STRESS_MIB
 
 with := tests/tools/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -21,6 +21,7 @@ help: ## this list
 	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
 	@echo "           CONFIG=distro|noinline|better_c, for evaluate: another configuration, with limits of its own"
 	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in  RECLAIM_MIB=<size, 32> of reclaim's rows"
+	@echo "           STRESS_MIB=<size, 128> of each worker of stress-ng"
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
 	@tests/tools/test all
@@ -40,10 +41,10 @@ doctor: ## what is there, what is missing, and the command that mends it (1 s)
 kernel: ## the patched kernel, built (first 12 min, then 10 s)
 	@$(mmb) kernel
 
-kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (2 min beyond make kernel)
+kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (4 min beyond make kernel)
 	@$(mmb) kunit
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (15 min); MINUTES=60 lets races last
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test> MODE=<mode> QUICK=1 (25 min); MINUTES=60 lets races last
 	@$(mmb) kselftest
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min beyond make kernel)
@@ -53,7 +54,7 @@ runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min b
 shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
 
-evaluate: ## the main job: build, boot, every row in every mode, one table (first 35 min, then 20)
+evaluate: ## the main job: build, boot, every row in every mode, one table (first 45 min, then 30)
 	@METER=1 $(mmb) --scale $(SCALE) evaluate
 
 meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (3 min beyond make kernel)
