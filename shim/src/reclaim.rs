@@ -241,16 +241,6 @@ impl Machine {
     /// A machine of so many CPUs, with folios that are isolated; behind them are those that come of
     /// splits.
     pub fn new(nr_cpus: usize, specs: &[Spec]) -> Self {
-        let tail = |spec: &Spec| Spec {
-            nr: 1,
-            pte: None,
-            translated: false,
-            dirty: true,
-            locked: false,
-            flags: Vec::new(),
-            write: Write::Done,
-            ..spec.clone()
-        };
         let (mut folios, mut tails, mut words) = (Vec::new(), Vec::new(), Vec::new());
         let mut pfn = 8;
         for spec in specs {
@@ -260,7 +250,7 @@ impl Machine {
             } else {
                 0
             };
-            tails.extend((0..nr).map(|_| tail(spec)));
+            tails.extend((0..nr).map(|_| Spec::page_of(spec.mapping)));
             folios.push(Folio::new(pfn, spec, first..first + nr as usize));
             words.push(spec.pte.map_or(0, |bits| pte(pfn, bits)));
             pfn += spec.nr as usize;

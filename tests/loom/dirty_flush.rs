@@ -27,8 +27,7 @@ use mm_shim::{
         },
         Machine,
         Mapping,
-        Spec,
-        Write, //
+        Spec, //
     },
     sync::{
         thread,
@@ -46,14 +45,10 @@ const GONE: &str = "freed with its last reference";
 /// A page that a CPU can write to, and has a translation of.
 fn folio(mapping: Mapping) -> Spec {
     Spec {
-        mapping,
-        nr: 1,
         pte: Some(WRITE | DIRTY | YOUNG),
         translated: true,
         dirty: false,
-        locked: false,
-        flags: Vec::new(),
-        write: Write::Done,
+        ..Spec::page_of(mapping)
     }
 }
 
@@ -160,18 +155,19 @@ fn writes(machine: &Machine, report: &Report) -> &'static str {
     [NONE, FIRST, BOTH][written]
 }
 
+fn write_twice(machine: &Machine) {
+    machine.write(0, 0);
+    machine.write(0, 0);
+}
+
 /// Every write that does not fault is in what is written out.
 #[test]
 fn dirty_flush_stale_writes() {
-    fn write(machine: &Machine) {
-        machine.write(0, 0);
-        machine.write(0, 0);
-    }
     against(
         Bound::Exhaustive,
         From::List,
         one,
-        write,
+        write_twice,
         writes,
         &[NONE, FIRST, BOTH],
     );
@@ -181,15 +177,11 @@ fn dirty_flush_stale_writes() {
 /// translation faults, and one that has makes reclaim flush.
 #[test]
 fn dirty_flush_writes_by_a_clean_pte() {
-    fn write(machine: &Machine) {
-        machine.write(0, 0);
-        machine.write(0, 0);
-    }
     against(
         Bound::Exhaustive,
         From::List,
         one_by_a_clean_pte,
-        write,
+        write_twice,
         writes,
         &[NONE, FIRST, BOTH],
     );

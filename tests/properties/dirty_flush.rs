@@ -36,14 +36,11 @@ const WRITABLE: u64 = WRITE | DIRTY | YOUNG;
 /// A dirty folio of the swap cache that a CPU can write to.
 fn dirty(nr: u32) -> Spec {
     Spec {
-        mapping: Mapping::Swap,
         nr,
         pte: Some(WRITABLE),
         translated: true,
         dirty: false,
-        locked: false,
-        flags: Vec::new(),
-        write: Write::Done,
+        ..Spec::page_of(Mapping::Swap)
     }
 }
 

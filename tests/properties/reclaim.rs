@@ -28,21 +28,15 @@ use mm_shim::{
         },
         Machine,
         Mapping,
-        Spec,
-        Write, //
+        Spec, //
     }, //
 };
 
 fn dirty(pte: Option<u64>) -> Spec {
     Spec {
-        mapping: Mapping::Swap,
-        nr: 1,
         pte,
         translated: pte.is_some(),
-        dirty: true,
-        locked: false,
-        flags: Vec::new(),
-        write: Write::Done,
+        ..Spec::page_of(Mapping::Swap)
     }
 }
 

@@ -66,3 +66,19 @@ pub struct Spec {
     /// What becomes of it when it is written.
     pub write: Write,
 }
+
+impl Spec {
+    /// A dirty page that is mapped nowhere, and that nothing is known of.
+    pub fn page_of(mapping: Mapping) -> Self {
+        Self {
+            mapping,
+            nr: 1,
+            pte: None,
+            translated: false,
+            dirty: true,
+            locked: false,
+            flags: Vec::new(),
+            write: Write::Done,
+        }
+    }
+}

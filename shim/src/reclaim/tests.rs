@@ -18,18 +18,8 @@ use crate::{
 };
 use mm_batch::reclaim::FolioList;
 
-/// A dirty page that is mapped nowhere.
 fn dirty() -> Spec {
-    Spec {
-        mapping: Mapping::Swap,
-        nr: 1,
-        pte: None,
-        translated: false,
-        dirty: true,
-        locked: false,
-        flags: Vec::new(),
-        write: Write::Done,
-    }
+    Spec::page_of(Mapping::Swap)
 }
 
 /// A page that a CPU may write to.
