@@ -27,6 +27,7 @@
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
 pub mod anon_unmap;
+mod brand;
 pub mod contig_free;
 pub mod dirty_flush;
 pub mod file_unmap;

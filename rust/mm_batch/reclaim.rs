@@ -36,7 +36,10 @@
 
 #![deny(unsafe_code)]
 
-use crate::unmap::FlushOwed;
+use crate::{
+    brand::Brand,
+    unmap::FlushOwed, //
+};
 use core::{
     fmt::Debug,
     marker::PhantomData,
@@ -195,9 +198,6 @@ pub trait FolioList {
     /// As of [`Self::keep_locked`].
     unsafe fn unmap_failed_locked(&self, folio: Self::Folio);
 }
-
-/// Makes a lifetime a name: it cannot be made longer or shorter.
-type Brand<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
 
 /// The list, and its name.
 #[derive(Debug)]

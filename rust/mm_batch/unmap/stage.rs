@@ -6,6 +6,7 @@ use super::{
     ClearedPtes,
     UnmapWalk, //
 };
+use crate::brand::Brand;
 use core::marker::PhantomData;
 
 /// Cleared PTEs of which nothing is restored any more, and what is to take their place.
@@ -18,9 +19,6 @@ pub struct ForGood<'r, W: UnmapWalk> {
     ptes: &'r ClearedPtes<W>,
     brand: Brand<'r>,
 }
-
-/// Makes a lifetime a name: it cannot be made longer or shorter.
-type Brand<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
 
 impl<'r, W: UnmapWalk> ForGood<'r, W> {
     /// The PTEs.

@@ -24,6 +24,7 @@
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
+mod brand;
 pub mod contig_free;
 pub mod file_unmap;
 pub mod free;
