@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom doctor kernel kunit kselftest runner shell evaluate meter profile mutants mutants-kernel series \
+.PHONY: help test loom shuttle doctor kernel kunit kselftest runner shell evaluate meter profile mutants mutants-kernel series \
 	patches-check versions same-source lint full stale prove-fresh clean
 
 ARCH ?= x86_64
@@ -23,11 +23,14 @@ help: ## this list
 	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in  RECLAIM_MIB=<size, 32> of reclaim's rows"
 	@echo "           STRESS_MIB=<size, 128> of each worker of stress-ng"
 
-test: ## unit, property, differential, compile-fail and doc tests, loom models (2 min; no root, no kernel)
+test: ## unit, property, differential, compile-fail and doc tests, loom models, shuttle (2 min; no root, no kernel)
 	@tests/tools/test all
 
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
 	@tests/tools/test loom "$(T)" "$(REPLAY)"
+
+shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (10 s)
+	@tests/tools/test shuttle "$(T)" "$(REPLAY)"
 
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (15 min)
 	@tests/mutants/run $(T)

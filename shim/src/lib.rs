@@ -24,7 +24,7 @@
 //! | [`reclaim`]     | `FolioList`: what reclaim does with isolated folios | trusted model        |
 //! | [`order`]       | in which order unmapping may do things              | trusted model        |
 //! | [`smp`]         | the kernel's barriers and ordered atomics           | mapping to C11       |
-//! | [`sync`]        | std or loom                                         | facade               |
+//! | [`sync`]        | std, loom or shuttle                                | facade               |
 //! | `model`         | one loom model: run, count, report, replay          | tested with itself   |
 //!
 //! Each check of [`page`], [`lists`], [`pte`], [`folio`] and [`reclaim`], and of `model`, is made

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The one place that says std or loom (`--cfg loom`). Everything else uses what is exported here.
+//! The one place that says std, loom (`--cfg loom`) or shuttle (`--cfg shuttle`). Everything else
+//! uses what is exported here.
 //!
 //! Models nothing of the kernel: a `Mutex` here stands for whatever lock the module that uses it
-//! names. Left out: everything that loom does not know, such as a lock that spins, a thread that
-//! sleeps with a timeout, or more than five threads.
+//! names. Left out: everything that loom does not know, such as a lock that spins, or a thread that
+//! sleeps with a timeout. More than five threads are for shuttle.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub use std::{
     sync::{
         atomic,
@@ -19,6 +20,17 @@ pub use std::{
 
 #[cfg(loom)]
 pub use loom::{
+    sync::{
+        atomic,
+        Arc,
+        Mutex,
+        MutexGuard, //
+    },
+    thread, //
+};
+
+#[cfg(shuttle)]
+pub use shuttle::{
     sync::{
         atomic,
         Arc,
@@ -43,14 +55,16 @@ macro_rules! step {
 }
 pub(crate) use step;
 
-/// Runs `test`: in every interleaving with `--cfg loom`, where nothing of the shim may be used
-/// outside of this or of a model; once without.
+/// Runs `test`: in every interleaving with `--cfg loom`, and in one with `--cfg shuttle`, where
+/// nothing of the shim may be used outside of this or of a model; once without.
 ///
 /// For tests and examples of one thread, which are the same in both. What has several threads wants
 /// `model::check()`.
 pub fn explore(test: impl Fn() + Send + Sync + 'static) {
     #[cfg(loom)]
     loom::model(test);
-    #[cfg(not(loom))]
+    #[cfg(shuttle)]
+    shuttle::check(test);
+    #[cfg(not(any(loom, shuttle)))]
     test();
 }

@@ -147,17 +147,20 @@ impl Machine {
 
     fn write_out(&self, index: usize, flag: Option<Flag>) {
         let folio = self.folio(index);
-        if !folio.trylock() {
+        if !folio.core.try_get() {
             return;
         }
-        if !self.mapped(index) {
-            self.cpus.flush();
-            if folio.core.test_clear_dirty() {
-                flag.into_iter().for_each(|flag| folio.set(flag));
-                folio.store();
+        if folio.trylock() {
+            if !self.mapped(index) {
+                self.cpus.flush();
+                if folio.core.test_clear_dirty() {
+                    flag.into_iter().for_each(|flag| folio.set(flag));
+                    folio.store();
+                }
             }
+            folio.unlock();
         }
-        folio.unlock();
+        self.put(index, 1);
     }
 
     /// GUP-fast for writing, which writes, and says so; it has the pin still.

@@ -48,8 +48,8 @@ def mmb(*names):
                    for source in sources(name)))
 
 
-USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/compile_fail/", "tests/lib.rs", "tests/Cargo.toml",
-        "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
+USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", "tests/compile_fail/", "tests/lib.rs",
+        "tests/Cargo.toml", "Cargo.toml", "Cargo.lock", ".config/", *tools("test"))
 KERNEL = ("rust/", "patches/", "tests/kernel/config/", "tests/kernel/kunit/", "tests/kernel/free_pages_prepare.hooks",
           "tests/kernel/splats", *mmb())
 MODULES = ("tests/kernel/bench/", "tests/kernel/lib.sh")
@@ -73,6 +73,7 @@ STEPS = [
     Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120),
     Step("test", "make test", USER, 60),
     Step("loom", "make loom", USER, 30),
+    Step("shuttle", "make shuttle", USER, 30),
     Step("mutants", "make mutants", (*USER, "tests/mutants/"), 900),
     Step("kunit", "make kunit", KUNIT, 300),
     Step("kunit-debug", "make kunit DEBUG=1", KUNIT, 900),

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `dirty_flush` with two reclaimers, four CPUs, and as many folios as fill several batches, each
+//! of which may be written to, faulted in, pinned, zapped, truncated and written by somebody else
+//! at any time.
+
+use crate::check::{
+    check,
+    Choice,
+    Seen, //
+};
+use mm_shim::{
+    pte::{
+        DIRTY,
+        WRITE,
+        YOUNG, //
+    },
+    reclaim::{
+        list::List,
+        report::{
+            Event,
+            Fate,
+            Report, //
+        },
+        Machine,
+        Mapping,
+        Spec,
+        Write, //
+    },
+    sync::{
+        thread,
+        Arc, //
+    }, //
+};
+use shuttle::rand::{
+    thread_rng,
+    Rng, //
+};
+
+const NR_CPUS: usize = 4;
+const NR_FOLIOS: usize = 80;
+
+const RECLAIMED: &str = "reclaimed";
+const KEPT: &str = "kept";
+const ACTIVATED: &str = "activated";
+const FULL: &str = "a batch was full";
+const STALE: &str = "written without a PTE";
+const FAULTED: &str = "faulted in again";
+
+/// Most are dirty pages of the swap cache that each CPU has a translation of.
+fn spec() -> Spec {
+    let mut rng = thread_rng();
+    let mapping = if rng.gen_ratio(1, 4) {
+        Mapping::Shmem
+    } else {
+        Mapping::Swap
+    };
+    let pte = match rng.gen_range(0..10) {
+        0 => None,
+        1 => Some(WRITE | YOUNG),
+        _ => Some(WRITE | DIRTY | YOUNG),
+    };
+    let nr = match rng.gen_range(0..32) {
+        0 => 512,
+        1..=2 => 16,
+        3..=6 => 4,
+        _ => 1,
+    };
+    let write = match rng.gen_range(0..10) {
+        0 => Write::Begun,
+        1 => Write::Failed,
+        2 if nr == 4 && mapping == Mapping::Shmem => Write::Split,
+        _ => Write::Done,
+    };
+    Spec {
+        nr,
+        pte,
+        translated: pte.is_some(),
+        dirty: pte.is_none() || rng.gen(),
+        write,
+        ..Spec::page_of(mapping)
+    }
+}
+
+/// What a thread does to folios beside writing to them.
+type Others = fn(&Machine, usize, &Seen);
+
+/// One instruction after the other, to whichever folio.
+fn use_folios(machine: &Machine, cpu: usize, others: Others, seen: &Seen) {
+    for _ in 0..40 {
+        let index = thread_rng().gen_range(0..NR_FOLIOS);
+        if thread_rng().gen_ratio(2, 3) {
+            let mapped = machine.mapped(index);
+            if machine.write(cpu, index) && !mapped {
+                seen.saw(STALE);
+            }
+        } else {
+            others(machine, index, seen);
+        }
+    }
+}
+
+/// What takes no write back.
+fn keep_all(machine: &Machine, index: usize, seen: &Seen) {
+    match thread_rng().gen_range(0..6) {
+        0 => machine.clean(index),
+        1 => drop(machine.pin_and_write(index)),
+        2 => {
+            if let Some(pin) = machine.pin_and_write(index) {
+                pin.put();
+            }
+        }
+        _ => {
+            if machine.fault(index, true) {
+                seen.saw(FAULTED);
+            }
+        }
+    }
+}
+
+/// The same, and what does.
+fn take_some(machine: &Machine, index: usize, seen: &Seen) {
+    match thread_rng().gen_range(0..4) {
+        0 => machine.zap(index),
+        1 => machine.truncate(index),
+        _ => keep_all(machine, index, seen),
+    }
+}
+
+fn reclaim(machine: &Machine, odd: usize) -> Report {
+    List::new(machine, (odd..NR_FOLIOS).step_by(2)).shrink()
+}
+
+/// Two reclaimers, each with every other folio, and all CPUs.
+fn reclaim_against(others: Others, seen: &Seen) -> (Arc<Machine>, [Report; 2]) {
+    let specs: Vec<_> = (0..NR_FOLIOS).map(|_| spec()).collect();
+    let machine = Arc::new(Machine::new(NR_CPUS, &specs));
+    let cpus = (0..NR_CPUS).map(|cpu| {
+        let (machine, seen) = (machine.clone(), seen.clone());
+        thread::spawn(move || use_folios(&machine, cpu, others, &seen))
+    });
+    let cpus: Vec<_> = cpus.collect();
+    let theirs = machine.clone();
+    let other = thread::spawn(move || reclaim(&theirs, 1));
+    let report = reclaim(&machine, 0);
+    let other = other.join().expect("the other reclaimer panicked");
+    for cpu in cpus {
+        cpu.join().expect("a CPU panicked");
+    }
+    (machine, [report, other])
+}
+
+/// What each reclaimer says of its folios is so.
+fn judge(machine: &Machine, reports: &[Report; 2], seen: &Seen) {
+    for report in reports {
+        for (&index, fate) in &report.fates {
+            let freed = machine.folio(index).is_freed();
+            seen.saw(match fate {
+                Fate::Reclaimed => RECLAIMED,
+                Fate::Activated => ACTIVATED,
+                Fate::Kept => KEPT,
+                Fate::Dropped => panic!("no folio was poisoned"),
+            });
+            assert!(freed || *fate != Fate::Reclaimed, "folio {index} is left");
+        }
+        let waited = |event: &&Event| matches!(event, Event::Unlocked(_));
+        let runs = report
+            .events
+            .split(|event| matches!(event, Event::Flushed(_)));
+        let longest = runs.map(|run| run.iter().filter(waited).count()).max();
+        assert!(longest <= Some(31), "{longest:?} folios wait");
+        if longest == Some(31) {
+            seen.saw(FULL);
+        }
+    }
+}
+
+/// No write is lost, whoever made it, and whenever.
+fn nothing_is_lost(seen: &Seen) {
+    let (machine, reports) = reclaim_against(keep_all, seen);
+    judge(&machine, &reports, seen);
+    for report in &reports {
+        report
+            .fates
+            .keys()
+            .for_each(|&index| machine.assert_nothing_lost(index));
+        for (&index, fate) in &report.fates {
+            let freed = machine.folio(index).is_freed();
+            assert!(!freed || *fate == Fate::Reclaimed, "folio {index} is gone");
+        }
+    }
+}
+
+/// No folio is used once it is free, nor freed twice, while others give them up.
+fn nothing_is_freed_twice(seen: &Seen) {
+    let (machine, reports) = reclaim_against(take_some, seen);
+    judge(&machine, &reports, seen);
+}
+
+const ALL: [&str; 6] = [RECLAIMED, KEPT, ACTIVATED, FULL, STALE, FAULTED];
+
+#[test]
+fn dirty_flush_random() {
+    check(Choice::Random, 500, &ALL, nothing_is_lost);
+}
+
+#[test]
+fn dirty_flush_priorities() {
+    check(Choice::Priorities(20), 500, &ALL, nothing_is_lost);
+}
+
+#[test]
+fn dirty_flush_zaps_random() {
+    check(Choice::Random, 500, &ALL, nothing_is_freed_twice);
+}
+
+#[test]
+fn dirty_flush_zaps_priorities() {
+    check(Choice::Priorities(20), 500, &ALL, nothing_is_freed_twice);
+}
