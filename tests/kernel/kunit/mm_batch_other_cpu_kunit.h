@@ -9,6 +9,7 @@
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/kthread.h>
+#include <asm/tlbflush.h>
 
 struct other_cpu {
 	struct mm_struct *mm;
@@ -41,10 +42,13 @@ static inline struct task_struct *on_other_cpu(struct kunit *test, struct other_
 	return task;
 }
 
-/* It gives the mm up, too, if a flush finds it between two tasks, and has it again at once. */
+/*
+ * It gives the mm up, too, if a flush finds it between two tasks, and has it again at once.
+ * arm64 puts flushes off whoever has the mm, and does not wait.
+ */
 static inline void wait_for_other_cpu(struct other_cpu *other)
 {
-	while (cpumask_any_but(mm_cpumask(other->mm), raw_smp_processor_id()) >= nr_cpu_ids)
+	while (!arch_tlbbatch_should_defer(other->mm))
 		cond_resched();
 }
 
