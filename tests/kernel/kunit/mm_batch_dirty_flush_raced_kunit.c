@@ -14,14 +14,25 @@ static const struct kind_param {
 	const char *name;
 	unsigned int order;
 	bool shmem;
+	enum mm_batch_mode mode;
 } anon_kinds[] = {
-	{ "anonymous, 4K", 0 },
-	{ "anonymous, 64K", ORDER },
+	{ "anonymous, 4K", 0, false, MM_BATCH_RUST },
+	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
+#ifdef MM_BATCH_DIRTY_FLUSH_C
+	{ "anonymous, 4K, C", 0, false, MM_BATCH_C },
+	{ "anonymous, 64K, C", ORDER, false, MM_BATCH_C },
+#endif
 }, all_kinds[] = {
-	{ "anonymous, 4K", 0 },
-	{ "anonymous, 64K", ORDER },
-	{ "shmem, 4K", 0, true },
-	{ "shmem, 64K", ORDER, true },
+	{ "anonymous, 4K", 0, false, MM_BATCH_RUST },
+	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
+	{ "shmem, 4K", 0, true, MM_BATCH_RUST },
+	{ "shmem, 64K", ORDER, true, MM_BATCH_RUST },
+#ifdef MM_BATCH_DIRTY_FLUSH_C
+	{ "anonymous, 4K, C", 0, false, MM_BATCH_C },
+	{ "anonymous, 64K, C", ORDER, false, MM_BATCH_C },
+	{ "shmem, 4K, C", 0, true, MM_BATCH_C },
+	{ "shmem, 64K, C", ORDER, true, MM_BATCH_C },
+#endif
 };
 
 KUNIT_ARRAY_PARAM_DESC(anon_kind, anon_kinds, name);
@@ -380,7 +391,9 @@ static void test_dirty_mode_changes(struct kunit *test)
 
 static int raced_init(struct kunit *test)
 {
-	return dirty_flush_begin(test, MM_BATCH_RUST);
+	const struct kind_param *param = test->param_value;
+
+	return dirty_flush_begin(test, param ? param->mode : MM_BATCH_RUST);
 }
 
 static struct kunit_case dirty_raced_cases[] = {

@@ -289,6 +289,19 @@ static inline bool maps_page(struct mapping *m, unsigned int i)
 	return pte_present(pte) && pte_pfn(pte) == folio_pfn(m->folio) + i;
 }
 
+/* A build's C may find mixed runs of a file, too. */
+#ifdef MM_BATCH_FILE_UNMAP_MIXED_IN_C
+#define MIXED_IN_C true
+#else
+#define MIXED_IN_C false
+#endif
+
+static inline bool finds_mixed_runs(enum mm_batch_mode mode)
+{
+	return mode == MM_BATCH_RUST ? mm_batch_file_unmap_mixed_file_runs :
+				       mode == MM_BATCH_C && MIXED_IN_C;
+}
+
 /* The runs that the present mode is to find, by their definition. */
 static inline struct runs expected_runs(struct mapping *m)
 {
@@ -297,8 +310,7 @@ static inline struct runs expected_runs(struct mapping *m)
 	struct runs runs = {};
 	pte_t pte, first;
 	unsigned int i;
-	bool mixed = mode == MM_BATCH_RUST && mm_batch_file_unmap_mixed_file_runs &&
-		     !folio_test_anon(m->folio);
+	bool mixed = finds_mixed_runs(mode) && !folio_test_anon(m->folio);
 
 	if (folio_test_anon(m->folio) && folio_test_swapbacked(m->folio))
 		mode = mm_batch_anon_unmap_mode();

@@ -22,10 +22,10 @@ SUPPORTED = (7, 3)
 
 # The series' folders in patches/: fixes, which need nothing else, and the paths.
 SERIES = ["fixes", *PATHS]
-# What is offered to C: CONFIG=better_c. The first needs none of the series; the others are the twins of paths, and
-# their modes.
+# What is offered to C: CONFIG=better_c. The first needs none of the series; the others are what tests have to know of
+# it, the twins of paths, and their modes.
 BETTER_C = "better_c"
-TWINS = ["anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c"]
+TWINS = ["better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c"]
 # What a twin is to a plain kernel: (the path whose patches of C alone come first, the rest).
 OFFERED = ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"])
 
