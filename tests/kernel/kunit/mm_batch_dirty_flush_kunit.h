@@ -319,8 +319,7 @@ static inline const struct reclaimed *reclaim_list(struct kunit *test, struct di
 	if (k->on_other) {
 		/* Nothing else runs there, so that no flush finds it between two tasks. */
 		sched_set_fifo(k->on_other);
-		if (IS_ENABLED(CONFIG_X86))
-			wait_for_other_cpu(&k->other);
+		wait_for_other_cpu(&k->other);
 	}
 	k->reclaims = true;
 	got->nr_reclaimed = reclaim_pages(&folios);
