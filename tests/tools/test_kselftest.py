@@ -64,6 +64,14 @@ class Judging(unittest.TestCase):
             self.assertEqual(self.judged([right], [right], test)[0][0], [])
             self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 2)
 
+    def test_more_with_a_symbol(self):
+        few, many = dict(OK3), dict(OK3) | {("d", "ok"): 1}
+        for value, right, wrong in ((None, few, many), ("y", many, few)):
+            test = listed("test t contig_free 10 3 ours/t.sh\nmore t 1 with CONFIG_X  # why")
+            test.in_kernel({"CONFIG_X": value}.get)
+            self.assertEqual(self.judged([right], [right], test)[0][0], [])
+            self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 1)
+
     def test_a_number_in_a_name_is_no_difference(self):
         def differ(off, other):
             return expected.differences(listed(), *(Result(DONE, cases={(n, "ok"): 1}) for n in (off, other)))

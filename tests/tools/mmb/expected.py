@@ -24,6 +24,7 @@ class Test:
         self.limit, self.ok = int(limit), int(ok)
         self.known = []  # (status, count, glob): subtests that are not ok in `off`
         self.without = []  # the same, in a kernel that lacks a symbol: it, and one of these
+        self.more = []  # (symbol, count): subtests that are there, and ok, only in a kernel with it
         self.unstable = []  # globs
         self.before = self.after = None
         self.quick = self.can_last = False
@@ -36,7 +37,8 @@ class Test:
                 self.ok += row[1]
             else:
                 self.known.append(row)
-        self.without = []
+        self.ok += sum(count for name, count in self.more if symbol(name))
+        self.without, self.more = [], []
 
     def last(self, seconds):
         """Makes a test that can last do so."""
@@ -95,6 +97,9 @@ def parse(text):
                     tests[name].without.append((symbol, row))
                 else:
                     tests[name].known.append(row)
+            elif kind == "more":
+                count, symbol = re.fullmatch(r"(\d+)\s+with (CONFIG_\w+)", rest).groups()
+                tests[name].more.append((symbol, int(count)))
             elif kind == "lasts" and not rest:
                 tests[name].can_last = True
             elif kind == "unstable":

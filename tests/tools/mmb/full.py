@@ -88,6 +88,7 @@ STEPS = [
     Step("profile", "make profile ROW=order9", PROFILE, 120),
     Step("profile-reclaim", "make profile ROW=ext4-64k", PROFILE, 120),
     Step("kselftest", "make kselftest", SELFTESTS, 2400),
+    Step("kselftest-arm64", "make kselftest ARCH=arm64 T=ours/*", SELFTESTS, 1200),
     Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", SELFTESTS, 900),
     Step("racing", "make kselftest MINUTES=60 DEBUG=1", SELFTESTS, 4200),
     Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("check")), 5400),

@@ -134,8 +134,8 @@ def lasting():
 def chosen(tests):
     """The tests that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
     glob, quick, seconds = os.environ.get("T"), os.environ.get("QUICK") == "1", lasting()
-    found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob)) and (not quick or t.quick)
-             and (not seconds or t.can_last)]
+    found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob) or fnmatchcase(t.program, glob))
+             and (not quick or t.quick) and (not seconds or t.can_last)]
     if not found:
         asked = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
         raise Error(f"{asked} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
