@@ -264,6 +264,11 @@ static inline pte_t pte_at(struct mapping *m, unsigned int i)
 		return __pte(0);
 	pte = ptep_get(ptep);
 	pte_unmap_unlock(ptep, ptl);
+#ifdef CONFIG_ARM64_CONTPTE
+	/* Whether arm64 has it in a contiguous group is its own business. */
+	if (pte_present(pte))
+		pte = pte_mknoncont(pte);
+#endif
 	return pte;
 }
 

@@ -225,6 +225,8 @@ static void test_direct(void)
 		fill_on(at, FOLIO, n);
 		out += swapped(at, FOLIO);
 		wrong += is_wrong(pwrite(fd, at, FOLIO, 0) == (ssize_t)FOLIO, n, "written");
+		/* Behind the pins, and while who reclaims had the CPU. */
+		out += swapped(at, FOLIO);
 		wrong += is_wrong(each_byte(at, FOLIO, n), n, "as it was filled");
 		wrong += is_wrong(pread(fd, seen, FOLIO, 0) == (ssize_t)FOLIO, n, "read back");
 		wrong += is_wrong(each_byte(seen, FOLIO, n), n, "on the disk as it was filled");
