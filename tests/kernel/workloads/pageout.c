@@ -31,7 +31,7 @@
 #define MIB (1024ul * KIB)
 #define PMD_SIZE (2 * MIB)
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	perror(what);
 	exit(1);
