@@ -142,6 +142,9 @@ class Jobs(unittest.TestCase):
         self.assertEqual(names("x86_64", "full") - names("x86_64", "short"), long)
         self.assertEqual(names("x86_64", "full"), {row.workload for row in rows.ROWS})
         self.assertEqual({row.boot.threads for row in rows.known("arm64", "full")}, {False})
+        limits = {(row.limits, row.not_above, row.gains, *row.more_gains.items()) for row in rows.known("arm64", "full")}
+        self.assertEqual(limits, {(path.NONE, path.NONE, path.NONE)})
+        self.assertTrue(any(row.more_gains for row in rows.known("x86_64", "short")))
         self.assertIn("whole-4k", names("arm64", "short"))
 
     def test_a_row_of_full_runs(self):

@@ -31,7 +31,7 @@
 #define MIB (1024ul * KIB)
 #define PMD_SIZE (2 * MIB)
 
-static _Noreturn void die(const char *what)
+static void die(const char *what)
 {
 	perror(what);
 	exit(1);
@@ -62,7 +62,7 @@ static void choose_folios(unsigned long kib)
 /* How many folios of @kib were faulted in since boot. */
 static unsigned long folios(unsigned long kib)
 {
-	unsigned long count;
+	unsigned long count = 0;
 	char path[128];
 	FILE *file;
 

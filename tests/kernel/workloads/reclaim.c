@@ -40,7 +40,7 @@
 static unsigned long page, kib, size, pages;
 static char *memory;
 
-static _Noreturn void die(const char *format, ...)
+static void die(const char *format, ...)
 {
 	va_list arguments;
 

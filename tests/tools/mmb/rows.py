@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The rows of the evaluation, of all paths, and the guest's job that runs them."""
 
-from .path import mib
+from dataclasses import replace
+
+from .path import NONE, mib
 from .paths import PATHS
 from .rootfs import SCRATCH_MIB, scratch_image
 
@@ -11,12 +13,20 @@ NOISE_LIMIT = 0.005
 PAIRS = 5
 # What says of a CPU that it was told to flush is x86's.
 THREADS_ARCH = "x86_64"
+# Whose figures the limits are of.
+LIMITS_ARCH = "x86_64"
+
+
+def shown(row):
+    """The row without limits."""
+    return replace(row, limits=NONE, not_above=NONE, gains=NONE, more_gains={}, aim=None)
 
 
 def known(arch, scale):
     """The rows that there are on an architecture, at a scale."""
-    return [row for row in ROWS if (scale == "full" or not row.full_only)
-            and (arch == THREADS_ARCH or not row.boot.threads)]
+    found = [row for row in ROWS if (scale == "full" or not row.full_only)
+             and (arch == THREADS_ARCH or not row.boot.threads)]
+    return found if arch == LIMITS_ARCH else [shown(row) for row in found]
 
 
 def modes_of(row, config):
