@@ -261,6 +261,11 @@ static inline pte_t pte_at(struct mapping *m, unsigned int i)
 		return __pte(0);
 	pte = ptep_get(ptep);
 	pte_unmap_unlock(ptep, ptl);
+#ifdef CONFIG_ARM64_CONTPTE
+	/* Whether arm64 has it in a contiguous group is its own business. */
+	if (pte_present(pte))
+		pte = pte_mknoncont(pte);
+#endif
 	return pte;
 }
 
@@ -286,6 +291,19 @@ static inline bool maps_page(struct mapping *m, unsigned int i)
 	return pte_present(pte) && pte_pfn(pte) == folio_pfn(m->folio) + i;
 }
 
+/* A build's C may find mixed runs of a file, too. */
+#ifdef MM_BATCH_FILE_UNMAP_MIXED_IN_C
+#define MIXED_IN_C true
+#else
+#define MIXED_IN_C false
+#endif
+
+static inline bool finds_mixed_runs(enum mm_batch_mode mode)
+{
+	return mode == MM_BATCH_RUST ? mm_batch_file_unmap_mixed_file_runs :
+				       mode == MM_BATCH_C && MIXED_IN_C;
+}
+
 /* The runs that the present mode is to find, by their definition. */
 static inline struct runs expected_runs(struct mapping *m)
 {
@@ -294,8 +312,7 @@ static inline struct runs expected_runs(struct mapping *m)
 	struct runs runs = {};
 	pte_t pte, first;
 	unsigned int i;
-	bool mixed = mode == MM_BATCH_RUST && mm_batch_file_unmap_mixed_file_runs &&
-		     !folio_test_anon(m->folio);
+	bool mixed = finds_mixed_runs(mode) && !folio_test_anon(m->folio);
 
 	for (i = 0; i < NR; i++, before = vma) {
 		unsigned long addr = m->addr + i * PAGE_SIZE;
