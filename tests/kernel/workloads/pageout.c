@@ -30,6 +30,8 @@
 #define KIB 1024ul
 #define MIB (1024ul * KIB)
 #define PMD_SIZE (2 * MIB)
+/* A contiguous group of arm64's: a part of one would end the kernel's batches there. */
+#define GROUP (64 * KIB)
 
 static void die(const char *what)
 {
@@ -196,8 +198,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	for (unsigned long at = 0; !strcmp(argv[3], "split") && at < size; at += PMD_SIZE)
-		if (mprotect(memory + at, page, PROT_READ) ||
-		    mprotect(memory + at, page, PROT_READ | PROT_WRITE))
+		if (mprotect(memory + at, GROUP, PROT_READ) ||
+		    mprotect(memory + at, GROUP, PROT_READ | PROT_WRITE))
 			die("mprotect");
 
 	if (writers)
