@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 		choose_folios("enabled");
 		map_memory(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 		memset(memory, 1, size);
-		/* All of a contiguous group of arm64's: a part of one would end C's batches there. */
+		/* A contiguous group of arm64's, all of it: C's batches end within one. */
 		for (unsigned long at = 0; pte && at < size; at += PMD_SIZE)
 			if (mprotect(memory + at, 64 * KIB, PROT_READ) ||
 			    mprotect(memory + at, 64 * KIB, PROT_READ | PROT_WRITE))
