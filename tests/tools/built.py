@@ -4,11 +4,13 @@
 import os
 
 from mmb import tree
-from mmb.common import Error
+from mmb.common import Error, lock
 from mmb.kbuild import Build
 
 
-def built():
+def built(at_end):
+    """Nobody else builds or boots until the test ends, which at_end() is told: a test's addCleanup, or a class's."""
+    at_end(lock().close)
     base, staged = tree.stage()
     build = Build(base, staged, os.environ.get("ARCH", "x86_64"))
     if not build.image.exists():

@@ -341,7 +341,7 @@ class Boots(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.build = built()
+        cls.build = built(cls.addClassCleanup)
         cls.row = next(r for r in rows.ROWS if r.workload == "ext4-64k")
 
     def refused(self, why, row=None):

@@ -182,13 +182,17 @@ class Profile(unittest.TestCase):
 
 
 class Series(unittest.TestCase):
+    @staticmethod
+    def of(patches):
+        return list(dict.fromkeys(str(p.parent.relative_to(tree.TOP / "patches")) for p in patches))
+
     def folders(self, **environment):
         before = dict(os.environ)
         for name in "METER", "CONFIG":
             os.environ.pop(name, None)
         os.environ.update(environment)
         try:
-            return list(dict.fromkeys(p.parent.name for p in tree.series()))
+            return self.of(tree.series())
         finally:
             os.environ.clear()
             os.environ.update(before)
@@ -201,13 +205,13 @@ class Series(unittest.TestCase):
     def test_what_is_offered_to_c_is_behind_the_series_and_only_when_asked_for(self):
         self.assertNotIn("better_c", self.folders(CONFIG="distro"))
         self.assertEqual(self.folders(METER="1", CONFIG="better_c"),
-                         [*self.folders(), "better_c", "anon_unmap_c", "mode", "dirty_flush_c", "meter"])
+                         [*self.folders(), "better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c",
+                          "meter"])
 
     def test_a_twin_is_offered_with_what_is_c_s_alone(self):
         """For a plain kernel: fixes, what needs nothing of mm_batch, the twin, and what gives it runs."""
-        found = [str(p.parent.relative_to(tree.TOP / "patches")) for p in tree.offered()]
-        self.assertEqual(list(dict.fromkeys(found)), ["fixes", "anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"])
-        self.assertEqual(found.count("anon_unmap"), 7)
+        self.assertEqual(self.of(tree.offered()), ["fixes", "anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"])
+        self.assertEqual(sum(p.parent.name == "anon_unmap" for p in tree.offered()), 7)
 
     def test_fixes_are_first(self):
         self.assertEqual(tree.SERIES, ["fixes", *paths.ORDER])

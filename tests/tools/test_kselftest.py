@@ -207,7 +207,7 @@ class Boots(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.build = built()
+        cls.build = built(cls.addClassCleanup)
 
     def test_each_end(self):
         rows = "".join(f"test {name} contig_free {3 if end in (KILLED, HANG) else 30} 1 ours/{name}.sh\n"
@@ -255,6 +255,10 @@ class Boots(unittest.TestCase):
             for _ in range(2):
                 self.assertEqual(rootfs.boot_guest(self.build, image, timeout=60).code, PASS)
 
+
+class Shell(unittest.TestCase):
+    """Needs the built kernel, as a user of make shell does."""
+
     def test_shell(self):
         child, terminal = pty.fork()
         if not child:
@@ -296,7 +300,7 @@ class Upstream(unittest.TestCase):
         self.assertEqual(sorted(" ".join(written).split()), sorted(upstream.LEFT))
 
     def test_a_program_that_is_not_built(self):
-        build = built()
+        build = built(self.addCleanup)
         with self.assertRaisesRegex(Error, "were not built: mm/none"):
             upstream.programs(build, rootfs.tree(build.arch), ["mm/none", "mm/cow"])
 

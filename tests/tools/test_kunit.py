@@ -234,7 +234,7 @@ class AfterInit(unittest.TestCase):
     def test_lacks(self):
         without_swap = re.sub("swap_on 64\n|swapoff .*\n", "", kunit.LATE_JOB)
         self.assertEqual(kunit.LATE_JOB.count("swap"), without_swap.count("swap") + 3)
-        code, line = kunit.after_init(built(), job=without_swap)
+        code, line = kunit.after_init(built(self.addCleanup), job=without_swap)
         self.assertEqual(code, FAIL)
         self.assertIn("guest_mm_batch", line)
 

@@ -23,7 +23,7 @@ class Boots(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.build = built()
+        cls.build = built(cls.addClassCleanup)
 
     def ended(self, job, timeout=60):
         with tempfile.TemporaryDirectory() as folder:
@@ -207,7 +207,7 @@ class Configuration(unittest.TestCase):
 
     def test_what_kconfig_does_not_do(self):
         """Needs the built kernel."""
-        build = built()
+        build = built(self.addCleanup)
         for asked, said in (("CONFIG_NO_SUCH=y", "dropped CONFIG_NO_SUCH: "),
                             ("# CONFIG_MIGRATION is not set", "has CONFIG_MIGRATION, which is not to be set: ")):
             with tempfile.TemporaryDirectory() as folder, self.given(EXTRA_CONFIG=asked):
