@@ -7,30 +7,14 @@
 //! names. Left out: everything that loom does not know, such as a lock that spins, or a thread that
 //! sleeps with a timeout. More than five threads are for shuttle.
 
-#[cfg(not(any(loom, shuttle)))]
-pub use std::{
-    sync::{
-        atomic,
-        Arc,
-        Mutex,
-        MutexGuard, //
-    },
-    thread, //
-};
-
 #[cfg(loom)]
-pub use loom::{
-    sync::{
-        atomic,
-        Arc,
-        Mutex,
-        MutexGuard, //
-    },
-    thread, //
-};
-
+use loom as chosen;
 #[cfg(shuttle)]
-pub use shuttle::{
+use shuttle as chosen;
+#[cfg(not(any(loom, shuttle)))]
+use std as chosen;
+
+pub use chosen::{
     sync::{
         atomic,
         Arc,

@@ -58,9 +58,9 @@ fn failures() -> PathBuf {
 }
 
 /// Says, when the test fails, how to run that execution again. shuttle has named the file by then.
-struct Replay(String);
+struct Replay<'n>(&'n str);
 
-impl Drop for Replay {
+impl Drop for Replay<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!(
@@ -83,7 +83,8 @@ pub(crate) fn check(
     test: impl Fn(&Seen) + Send + Sync + 'static,
 ) {
     let name = thread::current().name().unwrap_or("a test").to_string();
-    let replay = Replay(name.rsplit("::").next().unwrap_or(&name).to_string());
+    let name = name.rsplit("::").next().unwrap_or(&name);
+    let replay = Replay(name);
     let seen = Seen::default();
     let inner = seen.clone();
     let run = move || test(&inner);
@@ -91,7 +92,7 @@ pub(crate) fn check(
         let scheduler = ReplayScheduler::new_from_file(&file)
             .unwrap_or_else(|error| panic!("SHUTTLE_REPLAY={file}: {error}"));
         run_all(scheduler, run);
-        println!("shuttle: {} replayed, and it passed", replay.0);
+        println!("shuttle: {name} replayed, and it passed");
         return;
     }
     let start = Instant::now();
@@ -102,10 +103,11 @@ pub(crate) fn check(
             run_all(scheduler, run)
         }
     };
+    // What fails from here on is of no single execution.
+    drop(replay);
     let seen = seen.0.lock().expect("nobody panics with it");
     println!(
-        "shuttle: {} {choice:?} executions={ran} {:.2}s seen={seen:?}",
-        replay.0,
+        "shuttle: {name} {choice:?} executions={ran} {:.2}s seen={seen:?}",
         start.elapsed().as_secs_f64(),
     );
     assert_eq!(ran, executions, "the run was cut");

@@ -20,6 +20,7 @@
 
 use super::{
     Flag,
+    Folio,
     Machine,
     Mapping, //
 };
@@ -40,21 +41,30 @@ use crate::{
 };
 
 impl Machine {
-    /// A fault at a folio's PTE: whether the folio is mapped again.
-    pub fn fault(&self, index: usize, write: bool) -> bool {
+    /// What somebody does who finds a folio, and gets its lock; `None` if he does not.
+    fn found_and_locked<T>(&self, index: usize, does: impl FnOnce(&Folio) -> T) -> Option<T> {
         let folio = self.folio(index);
-        let orig = self.table.ptep_get(index);
-        if orig & PRESENT != 0 || !folio.core.try_get() {
-            return false;
+        if !folio.core.try_get() {
+            return None;
         }
-        let mapped = folio.trylock() && {
-            let mapped = self.fault_locked(index, orig, write);
+        let done = folio.trylock().then(|| {
+            let done = does(folio);
             folio.unlock();
-            mapped
-        };
+            done
+        });
         // The reference that was for finding it.
         self.put(index, 1);
-        mapped
+        done
+    }
+
+    /// A fault at a folio's PTE: whether the folio is mapped again.
+    pub fn fault(&self, index: usize, write: bool) -> bool {
+        let orig = self.table.ptep_get(index);
+        if orig & PRESENT != 0 {
+            return false;
+        }
+        self.found_and_locked(index, |_| self.fault_locked(index, orig, write))
+            .unwrap_or(false)
     }
 
     fn fault_locked(&self, index: usize, orig: u64, write: bool) -> bool {
@@ -95,12 +105,8 @@ impl Machine {
         if was & PRESENT != 0 {
             self.put(index, folio.nr() as i32);
         }
-        if was & SWAP != 0 && folio.core.try_get() {
-            if folio.trylock() {
-                self.free_swap(index);
-                folio.unlock();
-            }
-            self.put(index, 1);
+        if was & SWAP != 0 {
+            self.found_and_locked(index, |_| self.free_swap(index));
         }
     }
 
@@ -119,20 +125,14 @@ impl Machine {
 
     /// Takes a folio from its file, and unmaps it.
     pub fn truncate(&self, index: usize) {
-        let folio = self.folio(index);
-        if !folio.core.try_get() {
-            return;
-        }
-        if folio.trylock() {
+        self.found_and_locked(index, |folio| {
             if matches!(folio.mapping(), Some(Mapping::Shmem | Mapping::File)) {
                 self.zap(index);
                 folio.set_mapping(None);
                 folio.core.test_clear_dirty();
                 self.put(index, folio.nr() as i32);
             }
-            folio.unlock();
-        }
-        self.put(index, 1);
+        });
     }
 
     /// Somebody else writes it out, and has not done yet.
@@ -146,11 +146,7 @@ impl Machine {
     }
 
     fn write_out(&self, index: usize, flag: Option<Flag>) {
-        let folio = self.folio(index);
-        if !folio.core.try_get() {
-            return;
-        }
-        if folio.trylock() {
+        self.found_and_locked(index, |folio| {
             if !self.mapped(index) {
                 self.cpus.flush();
                 if folio.core.test_clear_dirty() {
@@ -158,9 +154,7 @@ impl Machine {
                     folio.store();
                 }
             }
-            folio.unlock();
-        }
-        self.put(index, 1);
+        });
     }
 
     /// GUP-fast for writing, which writes, and says so; it has the pin still.
