@@ -35,7 +35,7 @@ shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for lo
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (15 min)
 	@tests/mutants/run $(T)
 
-mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (20 min beyond make kernel)
+mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (2 h beyond make kernel)
 	@$(mmb) mutants-kernel
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
@@ -47,7 +47,7 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (4 min beyond make kernel)
 	@$(mmb) kunit
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (25 min); MINUTES=60 lets races last
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (25 min); MINUTES=60 lets each race last
 	@$(mmb) kselftest
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min beyond make kernel)
@@ -81,7 +81,7 @@ versions: ## writes patches/versions.md: to which 7.3.y and newer the series app
 same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)
 	@tests/tools/same-source
 
-full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (2 h, 3 if no kernel is built)
+full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (9 h if nothing is fresh)
 	@$(with) kernel python3 -m mmb full
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)

@@ -11,10 +11,11 @@
 //! Each is a token. Safe code can make none but by the step before, which consumes that one, and
 //! none can be copied: so a page that was handed on cannot be handed on again. At the two ends
 //! somebody makes a promise by `unsafe`: who passes a range in, that it owns the pages
-//! ([`PageRange::owned`]), and a port, that it prepared them ([`Section::visited`]).
+//! ([`PageRange::owned`]), and a port, that it prepared them ([`Section::visited`]) and that its
+//! answers are right ([`ContigMm`]).
 //!
 //! What safe code can do is to lose pages. Each token that is dropped leaks them, but for a
-//! [`PreparedRun`], which frees what it holds; and each can be forgotten (`mem::forget`), a
+//! [`PreparedRun`], which frees what it holds; and each can be leaked (`mem::forget`), a
 //! [`PreparedRun`] as well.
 
 #![deny(unsafe_code)]
@@ -181,7 +182,7 @@ impl<H: Held> Section<H> {
             let (prepared, _) = frames.split_off_front(ready);
             PreparedPages(prepared)
         });
-        let rest = frames.without_first(ready.wrapping_add(1));
+        let rest = frames.without_first(ready.saturating_add(1));
         (prepared, rest.map(|rest| Self(PageRange::of(rest))))
     }
 }

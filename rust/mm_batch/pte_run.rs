@@ -7,8 +7,8 @@
 //! bits that do not count: young always, dirty, soft-dirty and write unless they are respected.
 //!
 //! What cannot be written: a [`PteIndex`] or a [`RunLength`] that no [`PteSpan`] made, so that a
-//! PTE beyond it would be read or a run be longer; an index with another table than its own; a run
-//! of no PTE.
+//! PTE beyond it would be read; an index with another table than its own; a run of no PTE. A length
+//! does not say of which span it is: who clears or counts by one has its run.
 
 #![forbid(unsafe_code)]
 

@@ -16,7 +16,8 @@
 //! Reclaim unmaps a folio and puts off the flush of other CPUs' TLBs, which may still have writable
 //! translations. That is a [`FlushOwed`], which the batch takes with the folio. Until the batch has
 //! paid, the folio can be put back, and nothing else: it is not locked again, and so neither
-//! written out nor freed. Others free what was put back, behind the flush at the end of the list.
+//! written out nor freed. What is put back is freed by others, behind the flush at the end of the
+//! list.
 //!
 //! Who writes a folio out takes three proofs. [`NothingOwed`]: the flush was done, and as it
 //! borrows [`Unmapping`], nothing was unmapped since. [`Revalidated`]: the folio is locked, and is
@@ -25,14 +26,15 @@
 //!
 //! Why it is sound to let go of the lock in between: a fault that finds the folio in the swap cache
 //! maps it, which is seen under the lock; a zap keeps the references of its pages until it has
-//! flushed; and nobody else unmaps a folio that is isolated. No flush is owed for what any of them
-//! leaves.
+//! flushed; and who else unmaps a folio that is isolated (migration of devices' memory, memory
+//! failure) flushes before anybody gets its lock. Reclaim alone puts a flush off. So no flush is
+//! owed for what any of them leaves.
 //!
 //! All tokens of a list have its name, the lifetime `'r`: those of two lists cannot be mixed. What
-//! is dropped is put back to the LRU lists by and by, unlocked. What can be forgotten, by
-//! `mem::forget`, is that: the folio is leaked, and locked if it was.
+//! is dropped is put back to the LRU lists by and by, unlocked. Who leaks a token (`mem::forget`)
+//! leaks its folio, which stays locked if it was.
 //!
-//! A port's methods that change something are unsafe, and are called here.
+//! A port's methods that change a folio are unsafe, and are called here.
 
 #![deny(unsafe_code)]
 
@@ -66,11 +68,20 @@ pub use folio::{
 /// The folios that one call of `shrink_folio_list()` is to reclaim, and what it needs of mm for
 /// those that are dirty. All of it is of one task, whose deferred flushes are its own.
 ///
-/// Context of all methods: process context. No folio is locked by this task but the one at hand, if
-/// the method says so.
+/// A folio is in somebody's hands from [`next_dirty`](Self::next_dirty), which gives it out, until
+/// [`pageout`](Self::pageout), [`keep`](Self::keep), [`keep_locked`](Self::keep_locked),
+/// [`activate_locked`](Self::activate_locked) or
+/// [`unmap_failed_locked`](Self::unmap_failed_locked) ends that: then it may be freed.
+///
+/// Context of all methods: process context.
+///
+/// # Safety
+///
+/// While a value exists, it is the only one of its task, which has no folio locked but by it. What
+/// the methods answer is so.
 #[allow(unsafe_code)]
-pub trait FolioList {
-    /// A folio that was taken off the list, by its name alone: it says nothing of its state.
+pub unsafe trait FolioList {
+    /// A folio that was given out, by its name alone: it says nothing of its state.
     type Folio: Copy + Debug;
 
     /// What a folio is of: the swap cache, or a file of shmem.
@@ -87,7 +98,8 @@ pub trait FolioList {
     ///
     /// # Safety
     ///
-    /// No flush of this task's is relied upon from here on. No folio is locked.
+    /// No flush of this task's is relied upon from here on. No folio is locked. Who gets a folio
+    /// ends it once, and does not ask for it behind that.
     unsafe fn next_dirty(&self, waiting: bool) -> Option<Self::Folio>;
 
     /// What this task owes by its note, if a CPU may still write by a translation of what it has
@@ -99,10 +111,14 @@ pub trait FolioList {
     /// Flushes it: from here on no CPU can. That is for a batch of `nr_pages` pages, and pays what
     /// is `owed` for them, and what the task's note has beyond.
     ///
-    /// May wait for other CPUs; no folio is locked.
+    /// May wait for other CPUs.
     ///
     /// C: `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3.
-    fn try_to_unmap_flush_dirty(&self, nr_pages: u32, owed: Option<FlushOwed>);
+    ///
+    /// # Safety
+    ///
+    /// This task has no folio locked.
+    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, owed: Option<FlushOwed>);
 
     /// The pages of a folio (C: `folio_nr_pages()`). Nobody can split one that is isolated.
     fn folio_nr_pages(&self, folio: Self::Folio) -> NonZero<u32>;
@@ -118,7 +134,8 @@ pub trait FolioList {
     ///
     /// # Safety
     ///
-    /// It is off the list. Who locks it unlocks it, or gives it to one of the methods below.
+    /// It is in the caller's hands, and this task has none locked. Who locks it unlocks it, or
+    /// gives it to one of the methods below.
     unsafe fn folio_trylock(&self, folio: Self::Folio) -> bool;
 
     /// Whether a page of it is poisoned (C: `folio_contain_hwpoisoned_page()`).
@@ -160,8 +177,8 @@ pub trait FolioList {
     ///
     /// # Safety
     ///
-    /// It is off the list, locked by this task, unmapped, and of `mapping`. No CPU has a writable
-    /// translation of it.
+    /// It is in the caller's hands, which this ends, locked by this task, unmapped, and of
+    /// `mapping`. No CPU has a writable translation of it.
     unsafe fn pageout(&self, folio: Self::Folio, mapping: Self::Mapping);
 
     /// Ends with a folio that is not locked: it goes back to the LRU lists as it is.
@@ -170,7 +187,7 @@ pub trait FolioList {
     ///
     /// # Safety
     ///
-    /// It is off the list, and not locked by this task.
+    /// It is in the caller's hands, which this ends, and not locked by this task.
     unsafe fn keep(&self, folio: Self::Folio);
 
     /// Ends with a folio that is locked, as [`Self::keep`] does.
@@ -179,7 +196,7 @@ pub trait FolioList {
     ///
     /// # Safety
     ///
-    /// It is off the list, and locked by this task.
+    /// It is in the caller's hands, which this ends, and locked by this task.
     unsafe fn keep_locked(&self, folio: Self::Folio);
 
     /// Ends with a folio that is in use, and locked: it is activated, unless it is mlocked.
@@ -234,7 +251,7 @@ pub fn with_list<L: FolioList, R>(
         list: &list,
         brand: PhantomData,
     };
-    // INVARIANT: The list is here, and nobody has locked a folio of it.
+    // INVARIANT: The list is here, the only one of its task, which has no folio locked yet.
     shrink(Unmapping { list }, FolioLock::free())
 }
 
@@ -255,7 +272,7 @@ impl FolioLock<'_> {
     }
 }
 
-/// Nothing that this task has unmapped can be written to any more.
+/// Nothing can be written to any more by translations of what this task has unmapped.
 ///
 /// # Invariants
 ///
@@ -280,7 +297,7 @@ impl NothingOwed<'_, '_> {
 ///
 /// # Invariants
 ///
-/// There is one of a list.
+/// There is one of a list, which is the only one of its task.
 #[derive(Debug)]
 pub struct Unmapping<'r, L: FolioList> {
     list: Named<'r, L>,
@@ -303,11 +320,12 @@ impl<'r, L: FolioList> Unmapping<'r, L> {
     #[allow(unsafe_code)]
     #[inline]
     pub fn next_dirty(&mut self, lock: FolioLock<'r>, batch: &Collecting<'r, L>) -> Next<'r, L> {
-        // SAFETY: Whoever relies on a flush borrows `self`. That none is locked says `lock`.
+        // SAFETY: Whoever relies on a flush borrows `self`, and there is no other list. That none
+        // is locked says `lock`. `Held` and `Unlocked` end the folio once.
         let Some(folio) = (unsafe { self.list.next_dirty(batch.nr_folios() > 0) }) else {
             return Next::Done(lock);
         };
-        // SAFETY: It was given out just now, so.
+        // SAFETY: It was given out just now, and locked, as the list says.
         let held = unsafe { folio::Held::new(self.list, folio, lock) };
         Next::Dirty(Unmapped::new(held, self.list.flush_owed()))
     }
@@ -315,6 +333,7 @@ impl<'r, L: FolioList> Unmapping<'r, L> {
     /// Pays what is owed, for a batch of `nr_pages` pages.
     ///
     /// Context: no folio is locked, which the right to do so shows; waits for other CPUs.
+    #[allow(unsafe_code)]
     #[inline]
     fn flush(
         &self,
@@ -322,7 +341,8 @@ impl<'r, L: FolioList> Unmapping<'r, L> {
         owed: Option<FlushOwed>,
         _none_locked: &FolioLock<'r>,
     ) -> NothingOwed<'_, 'r> {
-        self.list.try_to_unmap_flush_dirty(nr_pages, owed);
+        // SAFETY: So says the right to lock one.
+        unsafe { self.list.try_to_unmap_flush_dirty(nr_pages, owed) };
         // INVARIANT: Flushed just now; `self` is borrowed from here on.
         NothingOwed::paid()
     }

@@ -112,7 +112,11 @@ pub trait SwapWalk: UnmapWalk {
     /// The pages from the part's first one on that are as exclusive as that one is.
     ///
     /// C: `page_anon_exclusive_batch()`, mm/mprotect.c, 7.3; mm/internal.h by this series.
-    fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch;
+    ///
+    /// # Safety
+    ///
+    /// `part` is of the run that was cleared last.
+    unsafe fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch;
 
     /// Clears AnonExclusive of each page of a part (C: `ClearPageAnonExclusive()`).
     ///
@@ -196,7 +200,8 @@ unsafe impl<W: SwapWalk> Stage<W> for Shareable {
     #[inline]
     unsafe fn enter(ptes: &ClearedPtes<W>) -> Result<Self, Pinned> {
         let (walk, run) = (ptes.walk(), ptes.part());
-        let first = walk.page_anon_exclusive_batch(run);
+        // SAFETY: This is the run.
+        let first = unsafe { walk.page_anon_exclusive_batch(run) };
         // A sub-batch that ends within the run is followed by one of the other kind.
         let any = first.sharing == Sharing::Exclusive || first.nr.get() < run.nr().get();
         if any {
@@ -242,7 +247,8 @@ unsafe impl<W: SwapWalk> LastStage<W> for Shareable {
             unsafe { walk.set_swp_ptes(&part, batch.sharing) };
             match rest {
                 Some(rest) => {
-                    batch = walk.page_anon_exclusive_batch(&rest);
+                    // SAFETY: Part of the run.
+                    batch = unsafe { walk.page_anon_exclusive_batch(&rest) };
                     left = rest;
                 }
                 // SAFETY: By entries, those of each part.

@@ -14,10 +14,11 @@
 //! Each owns the walk, which stands for one stop under the page table lock, and consumes the one
 //! before. So a run is unmapped once, and while it is cleared nobody else has the walk. What may
 //! fail is a [`Stage`], entered before anything is final; a [`ClearedRun`] that is given up, or
-//! just dropped, has its stages undone, the last one first, and is mapped again. `mem::forget` can
-//! leave a run cleared, and its stages as they are; no other safe code can: stages are entered,
-//! undone and completed here. A run is committed behind a [`LastStage`] alone, which decides what
-//! takes the place of the PTEs.
+//! just dropped, has its stages undone, the last one first, and is mapped again. Who leaks it
+//! (`mem::forget`) leaves it cleared, and its stages as they are; stages are entered, undone and
+//! completed here. A run that is in a stage is committed behind a [`LastStage`] alone, which
+//! decides what takes the place of the PTEs; one that is in none vanishes. What has to go through
+//! which is policy: that a folio's content is not lost with its PTEs is not in these types.
 //!
 //! What it takes to restore is in the types as well: a [`MixedRun`], whose PTEs differ in their
 //! write bits, has no cleared state.
@@ -25,8 +26,8 @@
 //! The flush that clearing owes goes with the run, as a [`FlushOwed`]: who unmaps it gets that with
 //! the length, in an [`UnmappedRun`]; nothing is owed for what is mapped again.
 //!
-//! A port's methods that change something are unsafe. They are called here, and the types above are
-//! the reason why each call is in order.
+//! A port's methods that change PTEs, counters, rmap or references are unsafe. They are called
+//! here, and the types above are the reason why each call is in order.
 
 #![deny(unsafe_code)]
 
@@ -183,7 +184,8 @@ fn longest<W: UnmapWalk>(walk: &W, respect: Respect) -> RunLength {
 ///
 /// # Invariants
 ///
-/// The first `nr` PTEs of the walk are a run, and have the write and the soft-dirty bit in common.
+/// The first `nr` PTEs of the walk are a run, and have the write and the soft-dirty bit in common;
+/// they are as they were when it was found, but for what hardware does.
 #[derive(Debug)]
 pub struct PteRun<W: UnmapWalk> {
     walk: W,
@@ -230,7 +232,8 @@ impl<W: UnmapWalk> PteRun<W> {
 ///
 /// # Invariants
 ///
-/// The first `nr` PTEs of the walk are a run.
+/// The first `nr` PTEs of the walk are a run, and as they were when it was found, but for what
+/// hardware does.
 #[derive(Debug)]
 pub struct MixedRun<W: UnmapWalk> {
     walk: W,
@@ -258,13 +261,29 @@ impl<W: UnmapWalk> MixedRun<W> {
 }
 
 /// A run that was unmapped for good.
+///
+/// # Invariants
+///
+/// So it was, once, and `owed` is what clearing it owes.
 #[derive(Debug)]
 #[must_use = "somebody has to see to a flush that is owed"]
 pub struct UnmappedRun {
+    nr: RunLength,
+    owed: FlushOwed,
+}
+
+impl UnmappedRun {
     /// Its length.
-    pub nr: RunLength,
-    /// What is to come before its pages are freed, and before I/O if it was dirty.
-    pub owed: FlushOwed,
+    #[inline]
+    pub fn nr(&self) -> RunLength {
+        self.nr
+    }
+
+    /// Its length, and what is to come before its pages are freed, and before I/O if it was dirty.
+    #[inline]
+    pub fn into_parts(self) -> (RunLength, FlushOwed) {
+        (self.nr, self.owed)
+    }
 }
 
 /// PTEs of a run that are cleared.
@@ -295,7 +314,8 @@ impl<W: UnmapWalk> ClearedPtes<W> {
 
     /// # Safety
     ///
-    /// The first `nr` PTEs of the walk are a run, found under the lock.
+    /// The first `nr` PTEs of the walk are a run, found under the lock, and as they were then but
+    /// for what hardware does.
     #[allow(unsafe_code)]
     #[inline]
     unsafe fn clear(walk: W, nr: RunLength) -> Self {
@@ -332,6 +352,7 @@ impl<W: UnmapWalk> ClearedPtes<W> {
         unsafe { self.walk.folio_remove_rmap_ptes(nr) };
         // SAFETY: As above, and the mappings are gone.
         unsafe { self.walk.folio_put_refs(nr) };
+        // INVARIANT: So it is, by the end of `self`.
         UnmappedRun {
             nr,
             owed: self.owed,
@@ -369,8 +390,9 @@ impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
     #[allow(unsafe_code)]
     #[inline]
     pub fn stage<T: Stage<W, Behind = S>>(self) -> Result<ClearedRun<W, (T, S)>, Refusal<W, T>> {
-        // SAFETY: By the invariants, the run is in the stages that come before. The value stays
-        // with it until it is undone or completed.
+        // SAFETY: By the invariants, the run is in the stages that come before, and `T` is none of
+        // them: that would be within itself. The value stays with it until it is undone or
+        // completed.
         match unsafe { T::enter(&self.ptes) } {
             Ok(stage) => {
                 let (ptes, stages) = self.into_parts();

@@ -94,7 +94,7 @@ impl SwapWalk for Walk<'_> {
         pinned
     }
 
-    fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
+    unsafe fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
         let pages = self.pages(part.at(), part.nr());
         let sharing = self.sharing(pages.start);
         let nr = pages

@@ -59,7 +59,7 @@ fn reclaim(mm: &Mm, folio: &Folio) -> &'static str {
     let Outcome::Unmapped(run) = outcome else {
         unreachable!("a file is always unmapped")
     };
-    assert_eq!(run.nr.get(), NR as u32);
+    assert_eq!(run.nr().get(), NR as u32);
     let expected = 1 + NR as i32;
     if !folio.ref_freeze(expected) {
         return BUSY;

@@ -206,7 +206,7 @@ impl<'c> Anon<'c> {
 /// The pages of a run; `None` if it was not even looked for.
 fn touched(outcome: Outcome) -> Option<(bool, usize)> {
     match outcome {
-        Outcome::Unmapped(run) => Some((true, run.nr.get() as usize)),
+        Outcome::Unmapped(run) => Some((true, run.nr().get() as usize)),
         Outcome::Kept(nr) => Some((false, nr.get() as usize)),
         Outcome::NoSwap => None,
     }

@@ -51,7 +51,7 @@ fn respect() -> impl Strategy<Value = Respect> {
 /// The length of a run that was unmapped.
 fn unmapped(outcome: Outcome) -> Option<usize> {
     match outcome {
-        Outcome::Unmapped(run) => Some(run.nr.get() as usize),
+        Outcome::Unmapped(run) => Some(run.nr().get() as usize),
         Outcome::Kept(_) | Outcome::NotMine => None,
     }
 }

@@ -31,6 +31,7 @@ use mm_shim::{
         Spec, //
     }, //
 };
+use std::mem;
 
 fn dirty(pte: Option<u64>) -> Spec {
     Spec {
@@ -168,6 +169,26 @@ fn what_is_not_taken_of_a_batch_is_kept() {
         (report.fates[&1], report.fates[&2]),
         (Fate::Kept, Fate::Kept)
     );
+}
+
+/// None but the token itself is lost.
+#[test]
+fn what_was_not_taken_of_a_leaked_batch_comes_with_the_next() {
+    let report = shrink(&[OWING; 3], |mut unmapping, mut lock| {
+        let mut batch = Collecting::new(&unmapping);
+        for _ in 0..3 {
+            let (folio, unlocked) = waiting(&mut unmapping, lock, &batch);
+            lock = unlocked;
+            assert!(batch.push(folio).is_ok());
+        }
+        let mut leaked = batch.flush(&unmapping, &lock);
+        drop(leaked.next_settled());
+        mem::forget(leaked);
+        let mut flushed = batch.flush(&unmapping, &lock);
+        let taken: Vec<_> = std::iter::from_fn(|| flushed.next_settled()).collect();
+        assert_eq!(taken.len(), 2);
+    });
+    assert_kept(&report);
 }
 
 /// Locked again, or looked at again, and dropped.

@@ -156,7 +156,7 @@ fn stages_are_undone_when_the_next_is_refused() {
 
 #[test]
 fn the_last_stage_completes_before_the_counters() {
-    let (nr, mm, events, done) = staged(|run| run.commit().nr.get());
+    let (nr, mm, events, done) = staged(|run| run.commit().nr().get());
     assert_eq!(nr, 4);
     assert_eq!(done, [&ENTERED[..], &[("second complete", 2)]].concat());
     assert_eq!(events[2], Event::Hiwater);

@@ -6,6 +6,7 @@ import unittest
 
 from mmb import meter, paths, profile, rows, tree, workloads
 from mmb.common import Error
+from mmb.paths import dirty_flush
 
 SELFTEST = ["SELFTEST known_whole 1000000", "SELFTEST known_metered_raw 1070000",
             "SELFTEST known_metered_net 999000", "SELFTEST selftest pass"]
@@ -27,7 +28,7 @@ def run_lines(kib, how, on):
 
 def console():
     lines = list(SELFTEST)
-    for kib, how in meter.KNOWN:
+    for kib, how in meter.SHAPES:
         for _ in range(meter.RUNS):
             lines += run_lines(kib, how, 0) + run_lines(kib, how, 1)
     return lines + SELFTEST
@@ -84,12 +85,15 @@ class Meter(unittest.TestCase):
 
 SYMBOLS = ["ffffffff81000000 T _text", "ffffffff81000000 T _stext", "ffffffff81000100 t one", "ffffffff81000100 T two",
            "ffffffff81000200 t crate::free_run::<crate::Port>", "ffffffff810002f0 t __pfx_three",
-           "ffffffff81000300 T three", "ffffffff81000400 t two.cold", "ffffffff81000500 D data",
+           "ffffffff81000300 T three", "ffffffff81000400 t two.cold", "ffffffff81000480 t last",
+           "ffffffff81000500 D data",
            "                 U undefined", "ffffffffa0000000 t run_set\t[mm_batch_bench]"]
 
 
 class FakeImage(profile.Image):
-    start, end, where = 0xffffffff81000000, 0xffffffff81001000, {workloads.RECLAIM.reader: 0xffffffff81000200}
+    start, end, syscall = 0xffffffff81000000, 0xffffffff81001000, "do_syscall_64"
+    where = {profile.CLOCK: 0xffffffff81000100, workloads.RECLAIM.reader: 0xffffffff81000200,
+             "do_madvise": 0xffffffff81000300, syscall: 0xffffffff81000400}
 
     def __init__(self, symbols):
         profile.Symbols.__init__(self, symbols)
@@ -126,10 +130,14 @@ class Profile(unittest.TestCase):
         self.assertEqual(profile.per_unit(few, many), {"two": 50, "three": 0, "one": 0.1})
 
     def test_who_times_a_row(self):
-        bench, reclaim = (next(r for r in rows.ROWS if r.boot == boot) for boot in (workloads.BENCH, workloads.RECLAIM))
-        self.assertEqual(self.image().readers(reclaim), [(0xffffffff81000200, 0xffffffff81000300)])
-        below, above = self.image().readers(bench)
-        self.assertEqual((below[1], above[0]), (0xffffffff81000000, 0xffffffff81001000))
+        def window(boot):
+            return self.image().window(next(row for row in rows.ROWS if row.boot == boot))
+
+        self.assertEqual(window(workloads.RECLAIM), "clock=ffffffff81000100,readers=ffffffff81000200-ffffffff81000300")
+        self.assertEqual(window(workloads.BENCH), "clock=ffffffff81000100,readers=8000000000000000-ffffffff81000000,"
+                                                  "readers=ffffffff81001000-ffffffffffffffff")
+        self.assertEqual(window(dirty_flush.WHOLE),
+                         "call=ffffffff81000300,readers=ffffffff81000400-ffffffff81000480")
 
     def test_what_the_meter_spent_on_runs(self):
         lines, found = ["UNITS 100 30", "words", "UNITS 20 6"], {profile.METERED: 100, "two": 5}
@@ -175,8 +183,8 @@ class Profile(unittest.TestCase):
         # The very name of a row, though it begins that of another.
         self.assertEqual(self.chosen(ROW="vmalloc-p1-h0", MODE="off")[1], ["off"])
         # Nothing tells the plugin when these are timed.
-        for wrong in ({"ROW": "whole-4k"}, {"ROW": "pageout-2cpu"}, {}, {"ROW": "order"}, {"ROW": "order9", "MODE": "fast"}, {"ROW": "order9", "ACCEL": "kvm"},
-                      {"ROW": "order9", "DEBUG": "1"}):
+        for wrong in ({"ROW": "pageout-2cpu"}, {}, {"ROW": "order"}, {"ROW": "order9", "MODE": "fast"},
+                      {"ROW": "order9", "ACCEL": "kvm"}, {"ROW": "order9", "DEBUG": "1"}):
             with self.assertRaises(Error):
                 self.chosen(**wrong)
 

@@ -193,6 +193,18 @@ class Boots(unittest.TestCase):
             self.assertIn("suites missing: mm_batch_pages", line)
             self.assertIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
 
+    def test_a_boot_for_what_a_kernel_does_not_have(self):
+        """It is left out, and said to be; no other is."""
+        boots = {boot.name: boot for boot in kunit.BOOTS["release"]}
+        build = mock.MagicMock(flavour="release")
+        build.symbol.return_value = None
+        with mock.patch.object(kunit, "boot") as booted:
+            self.assertEqual(kunit.at_boot(build, boots["kunit-page-owner"]),
+                             (PASS, "kunit-page-owner: left out, as CONFIG_PAGE_OWNER is not set"))
+        booted.assert_not_called()
+        self.assertEqual({name for name, boot in boots.items() if boot.symbol},
+                         {"kunit-page-owner", "kunit-page-table-check"})
+
     def test_a_late_boot_with_suites_of_its_own(self):
         """The same of suites from debugfs; it is a part of its own, and no boot with suites at boot."""
         two = path.KunitBoot("kunit-late-2cpu", "release", cpus=2, only="guest_mm_batch", late=True)

@@ -81,9 +81,10 @@ impl SwapWalk for RmapWalk {
     }
 
     #[inline]
-    fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
+    unsafe fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
         let page = page_of(self, part);
-        // SAFETY: A part is of a run, whose pages are of one folio, which is not hugetlb.
+        // SAFETY: By the method's requirement, the part is of the walk's run, whose pages are of
+        // one folio, which is not hugetlb.
         let exclusive = unsafe { bindings::mm_batch_page_anon_exclusive(page) };
         // SAFETY: As above.
         let nr = unsafe {

@@ -5,7 +5,10 @@
 use super::trace;
 use crate::{
     dirty_flush::shrink_folios,
-    reclaim::FolioList,
+    reclaim::{
+        FolioList,
+        FOLIO_BATCH_SIZE, //
+    },
     unmap::FlushOwed, //
 };
 use core::{
@@ -25,7 +28,7 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// It was on the list, and is not freed before it is put back or written out.
+/// It was given out by the list, and is not freed while it is in the hands of who got it.
 #[derive(Clone, Copy, Debug)]
 struct Folio(NonNull<bindings::folio>);
 
@@ -40,12 +43,17 @@ impl Folio {
 ///
 /// # Invariants
 ///
-/// `ctx` is that of a call that is running in this task, and does not use it meanwhile.
+/// `ctx` is that of a call that is running in this task, and does not use it meanwhile. There is no
+/// other value for it. The task has no folio locked but by this.
 struct ShrinkCtx {
     ctx: *mut bindings::shrink_ctx,
 }
 
-impl FolioList for ShrinkCtx {
+// Where C's batches end, too.
+const _: () = assert!(FOLIO_BATCH_SIZE == bindings::FOLIO_BATCH_SIZE as usize);
+
+// SAFETY: By the invariants, as a task runs one call at a time. The answers are C's.
+unsafe impl FolioList for ShrinkCtx {
     type Folio = Folio;
     type Mapping = NonNull<bindings::address_space>;
 
@@ -65,8 +73,8 @@ impl FolioList for ShrinkCtx {
     }
 
     #[inline]
-    fn try_to_unmap_flush_dirty(&self, nr_pages: u32, _owed: Option<FlushOwed>) {
-        // SAFETY: No folio is locked, nor is anything else, by the method's context.
+    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, _owed: Option<FlushOwed>) {
+        // SAFETY: No folio is locked, by the method's requirement, nor is anything else.
         #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
         unsafe {
             bindings::mm_batch_open_dirty_flush_window()
@@ -188,8 +196,8 @@ impl FolioList for ShrinkCtx {
 ///
 /// # Safety
 ///
-/// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, and uses it again
-/// when this has returned.
+/// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which has no
+/// folio locked, and uses it again when this has returned.
 ///
 /// Context: process context. May sleep.
 #[export]

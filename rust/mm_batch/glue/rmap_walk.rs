@@ -231,7 +231,8 @@ impl UnmapWalk for RmapWalk {
         // SAFETY: By the method's requirement, the run is of `vma`, and `pte` tells whether it was
         // dirty; by the invariants, its lock is held.
         unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) };
-        // SAFETY: It was flushed just now, or is in `current->tlb_ubc`.
+        // SAFETY: It was flushed just now, or is in `current->tlb_ubc`, unless there is nothing to
+        // flush: `set_tlb_ubc_flush_pending()` leaves out what no CPU can have cached.
         unsafe { FlushOwed::noted() }
     }
 
@@ -305,8 +306,9 @@ impl UnmapWalk for RmapWalk {
 /// `current->tlb_ubc`, for reclaim.
 #[inline]
 pub(super) fn unmapped(path: RunPath, run: UnmappedRun) -> bindings::mm_batch_unmapped {
-    run.owed.left_with_task();
-    dealt_with(path, run.nr, DONE)
+    let (nr, owed) = run.into_parts();
+    owed.left_with_task();
+    dealt_with(path, nr, DONE)
 }
 
 /// What C is told of a run that a path has mapped again, and traces.

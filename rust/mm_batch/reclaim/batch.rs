@@ -24,7 +24,8 @@ pub const FOLIO_BATCH_SIZE: usize = 31;
 ///
 /// # Invariants
 ///
-/// The first `nr_folios` of `folios`, and no other, were each a [`Waiting`] of `list`.
+/// The first `nr_folios` of `folios`, and no other, were each a [`Waiting`] of `list`, but for
+/// those that were taken since.
 #[derive(Debug)]
 pub struct Collecting<'r, L: FolioList> {
     list: Named<'r, L>,
@@ -60,6 +61,17 @@ impl<'r, L: FolioList> Collecting<'r, L> {
         self.nr_pages
     }
 
+    /// Whether they have as many pages as when they came, if all are there.
+    #[inline]
+    fn sizes_hold(&self) -> bool {
+        let there = self.folios.iter().flatten();
+        let (folios, pages) = there.fold((0usize, 0u32), |(folios, pages), &folio| {
+            let nr = self.list.folio_nr_pages(folio).get();
+            (folios.wrapping_add(1), pages.wrapping_add(nr))
+        });
+        folios < self.nr_folios || pages == self.nr_pages
+    }
+
     /// Adds a folio, behind those that are there, with what it owes; gives it back if there is no
     /// room.
     #[inline]
@@ -86,6 +98,8 @@ impl<'r, L: FolioList> Collecting<'r, L> {
         unmapping: &'u Unmapping<'r, L>,
         none_locked: &FolioLock<'r>,
     ) -> Flushed<'b, 'u, 'r, L> {
+        // Nobody splits what is isolated.
+        debug_assert!(self.sizes_hold());
         let paid = unmapping.flush(self.nr_pages, self.owed.take(), none_locked);
         Flushed {
             batch: self,
@@ -127,11 +141,17 @@ impl<'u, 'r, L: FolioList> Flushed<'_, 'u, 'r, L> {
     #[allow(unsafe_code)]
     #[inline]
     pub fn next_settled(&mut self) -> Option<Settled<'r, L>> {
-        let folio = self.batch.folios.get_mut(self.taken)?.take()?;
-        self.taken = self.taken.wrapping_add(1);
-        // SAFETY: By the batch's invariants; it was taken.
-        let unlocked = unsafe { Unlocked::again(self.batch.list, folio) };
-        Some(Settled::new(unlocked, &self.paid))
+        let waiting = self.batch.folios.iter_mut().take(self.batch.nr_folios);
+        // From a batch that was flushed for and leaked some may be gone.
+        for place in waiting.skip(self.taken) {
+            self.taken = self.taken.wrapping_add(1);
+            if let Some(folio) = place.take() {
+                // SAFETY: By the batch's invariants; it was taken.
+                let unlocked = unsafe { Unlocked::again(self.batch.list, folio) };
+                return Some(Settled::new(unlocked, &self.paid));
+            }
+        }
+        None
     }
 }
 

@@ -18,7 +18,7 @@ use core::{
 ///
 /// # Invariants
 ///
-/// `folio` is off its list, and locked by this task, which `lock` stands for.
+/// `folio` is in these hands, and locked by this task, which `lock` stands for.
 #[derive(Debug)]
 pub(super) struct Held<'r, L: FolioList> {
     list: Named<'r, L>,
@@ -29,7 +29,7 @@ pub(super) struct Held<'r, L: FolioList> {
 impl<'r, L: FolioList> Held<'r, L> {
     /// # Safety
     ///
-    /// `folio` is off the list, and locked by this task. It is given out once.
+    /// `folio` is in the caller's hands, who gives it to this, and locked by this task.
     #[allow(unsafe_code)]
     #[inline]
     pub(super) unsafe fn new(list: Named<'r, L>, folio: L::Folio, lock: FolioLock<'r>) -> Self {
@@ -41,7 +41,7 @@ impl<'r, L: FolioList> Held<'r, L> {
         }
     }
 
-    /// Ends it by one of the list's methods that unlock.
+    /// Gives it to one of the list's methods, each of which unlocks it.
     #[inline]
     fn end(self, by: impl FnOnce(&L, L::Folio)) -> FolioLock<'r> {
         let held = ManuallyDrop::new(self);
@@ -56,7 +56,7 @@ impl<'r, L: FolioList> Held<'r, L> {
         let (list, folio) = (self.list, self.folio);
         // SAFETY: By the invariants, it is locked.
         let lock = self.end(|list, folio| unsafe { list.folio_unlock(folio) });
-        // INVARIANT: By ours, it is off the list, and it is not locked any more.
+        // INVARIANT: By ours, it was in these hands, and it is not locked any more.
         (Unlocked { list, folio }, lock)
     }
 
@@ -84,7 +84,7 @@ impl<L: FolioList> Drop for Held<'_, L> {
 ///
 /// # Invariants
 ///
-/// `folio` is off its list, and not locked by this task.
+/// `folio` is in these hands, and not locked by this task.
 #[derive(Debug)]
 pub(super) struct Unlocked<'r, L: FolioList> {
     list: Named<'r, L>,
@@ -111,10 +111,10 @@ impl<'r, L: FolioList> Unlocked<'r, L> {
     #[allow(unsafe_code)]
     #[inline]
     fn lock(self, lock: FolioLock<'r>) -> Result<Held<'r, L>, FolioLock<'r>> {
-        // SAFETY: By the invariants; it goes on as `Held`.
+        // SAFETY: By the invariants; that no other is locked says `lock`. It goes on as `Held`.
         if unsafe { self.list.folio_trylock(self.folio) } {
             let list = self.list;
-            // SAFETY: So it is.
+            // SAFETY: It was in these hands, from which it is taken, and is locked since just now.
             Ok(unsafe { Held::new(list, self.into_folio(), lock) })
         } else {
             Err(lock)

@@ -12,6 +12,9 @@
 
 #![deny(unsafe_code)]
 
+use crate::brand::OfTask;
+use core::marker::PhantomData;
+
 /// A flush that this task may owe: until it is done, CPUs may go on using translations of what was
 /// unmapped, and write by those that are of dirty PTEs.
 ///
@@ -20,22 +23,24 @@
 ///
 /// # Invariants
 ///
-/// What it stands for was flushed at once, or this task has a note of it.
+/// What it stands for was flushed at once, or this task has a note of it, or there was no
+/// translation of it (x86's PROT_NONE), for which C notes nothing.
 #[derive(Debug)]
 #[must_use = "somebody has to see to a flush that is owed"]
-pub struct FlushOwed(());
+pub struct FlushOwed(OfTask);
 
 impl FlushOwed {
     /// For a port that has noted a flush, or found one that is.
     ///
     /// # Safety
     ///
-    /// This task has a note of it, which goes with the flush alone; or it was done.
+    /// This task has a note of it, which goes with the flush alone; or it was done; or no CPU can
+    /// have a translation.
     #[allow(unsafe_code)]
     #[inline]
     pub unsafe fn noted() -> Self {
         // INVARIANT: By the function's requirement.
-        Self(())
+        Self(PhantomData)
     }
 
     /// Leaves it to whoever looks at the task's note: the next that is to write out or free a page.

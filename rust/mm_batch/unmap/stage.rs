@@ -13,7 +13,8 @@ use core::marker::PhantomData;
 ///
 /// # Invariants
 ///
-/// The run is being committed. Its PTEs are none.
+/// The run is being committed. Its PTEs are none, but for what [`LastStage::complete`], which has
+/// this, writes on its way to [`replaced`](Self::replaced).
 #[derive(Debug)]
 pub struct ForGood<'r, W: UnmapWalk> {
     ptes: &'r ClearedPtes<W>,
@@ -51,7 +52,8 @@ impl<'r, W: UnmapWalk> ForGood<'r, W> {
 
     #[inline]
     pub(super) fn new(ptes: &'r ClearedPtes<W>) -> Self {
-        // INVARIANT: `ClearedPtes::end`, which alone calls this, is the commit.
+        // INVARIANT: `ClearedPtes::end`, which alone calls this, is the commit; nothing was written
+        // in place of the PTEs yet.
         Self {
             ptes,
             brand: PhantomData,
@@ -140,7 +142,7 @@ pub trait Check<W: UnmapWalk>: Sized {
 pub struct Checked<C>(C);
 
 #[allow(unsafe_code)]
-// SAFETY: Nothing is taken.
+// SAFETY: Nothing is taken; and of what it says nothing unsafe relies on.
 unsafe impl<W: UnmapWalk, C: Check<W>> Stage<W> for Checked<C> {
     type Behind = Cleared;
     type Refused = C::Refused;

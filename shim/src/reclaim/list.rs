@@ -249,7 +249,8 @@ impl<'m> List<'m> {
 pub struct Port<'l, 'm>(&'l List<'m>);
 
 #[allow(unsafe_code)]
-impl FolioList for Port<'_, '_> {
+// SAFETY: A list is a task here, and has one port at a time. The answers are the model's.
+unsafe impl FolioList for Port<'_, '_> {
     type Folio = usize;
     type Mapping = Mapping;
 
@@ -271,7 +272,7 @@ impl FolioList for Port<'_, '_> {
         self.0.deferred.writable().then(noted)
     }
 
-    fn try_to_unmap_flush_dirty(&self, nr_pages: u32, _owed: Option<FlushOwed>) {
+    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, _owed: Option<FlushOwed>) {
         self.0.assert_none_locked("a flush");
         self.0.deferred.flush_dirty(&self.0.machine.cpus);
         self.0.note(Event::Flushed(nr_pages));

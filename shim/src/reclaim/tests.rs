@@ -90,11 +90,17 @@ fn a_folio_that_is_put_back_locked_is_noticed() {
     given(dirty, |_, list| list.end(0, Fate::Kept));
 }
 
+#[allow(unsafe_code)]
+fn flush(list: &mut List<'_>) {
+    // SAFETY: The model looks whether a folio is locked, and panics if one is.
+    unsafe { list.port().try_to_unmap_flush_dirty(1, None) }
+}
+
 #[test]
 #[should_panic(expected = "a flush while a folio is locked")]
 fn a_flush_with_a_lock_is_noticed() {
     given(dirty, |_, mut list| {
-        list.port().try_to_unmap_flush_dirty(1, None);
+        flush(&mut list);
     });
 }
 
@@ -206,7 +212,7 @@ fn pageout_before_the_flush_is_noticed() {
 fn pageout_of_a_mapped_folio_is_noticed() {
     given(mapped, |machine, mut list| {
         list.unlock(0);
-        list.port().try_to_unmap_flush_dirty(1, None);
+        flush(&mut list);
         assert!(machine.fault(0, true) && list.trylock(0));
         list.pageout(0, Mapping::Swap);
     });

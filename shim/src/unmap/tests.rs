@@ -132,7 +132,7 @@ fn a_marker_over_a_pte_is_noticed() {
         mm.walk(&folio, 0, |walk| {
             let cleared = PteRun::longest(walk).clear();
             mm.table.set(1, UFFD_WP_MARKER);
-            cleared.commit().nr
+            cleared.commit().nr()
         });
     });
 }
@@ -153,7 +153,7 @@ fn a_mixed_run_is_unmapped() {
     explore(|| {
         let (mm, folio) = mapped(Layout::file(4), [0, WRITE, SOFT_DIRTY, DIRTY]);
         let (run, _) = mm.walk(&folio, 0, |walk| MixedRun::longest(walk).unmap());
-        assert_eq!(run.nr.get(), 4);
+        assert_eq!(run.nr().get(), 4);
         assert_eq!(mm.table.words(), [0; 4]);
         assert!(folio.is_dirty());
     });

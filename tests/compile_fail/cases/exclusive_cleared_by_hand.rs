@@ -8,5 +8,5 @@ use mm_batch::{pte_run::PtePart, to_swap::SwapWalk};
 pub fn shared<W: SwapWalk>(walk: &W, part: &PtePart) {
     #[cfg(bad)]
     walk.clear_pages_anon_exclusive(part);
-    let _ = walk.page_anon_exclusive_batch(part);
+    let _ = (walk.folio_maybe_dma_pinned(), part.nr());
 }

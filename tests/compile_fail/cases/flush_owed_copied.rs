@@ -6,7 +6,8 @@
 use mm_batch::unmap::{FlushOwed, UnmappedRun};
 
 pub fn handed_on(run: UnmappedRun) -> FlushOwed {
+    let (_, owed) = run.into_parts();
     #[cfg(bad)]
-    run.owed.left_with_task();
-    run.owed
+    owed.left_with_task();
+    owed
 }

@@ -254,6 +254,36 @@ static void test_dirty_settled(struct kunit *test)
 	unmap_dirty(test);
 }
 
+/*
+ * A folio that its file ends in is split when it is written out. Its parts come to the list:
+ * those within the file are written, each for itself, as nothing is owed for them any more;
+ * those beyond are of nothing. Each page counts once.
+ */
+static void test_dirty_split(struct kunit *test)
+{
+	static const unsigned int batches[] = { 1 + (1 << ORDER) + 1 };
+	const unsigned int within = 10, pages = batches[0];
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	have_other_cpu(test);
+	map_dirty(test, 0, false);
+	map_some_dirty(test, within, ORDER, true);
+	map_dirty(test, 0, false);
+	reclaim_list(test, k->folios, k->nr);
+
+	expect_batches(test, batches, batched(test));
+	KUNIT_EXPECT_EQ(test, k->got.nr_scanned, pages);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, 1 + within + 1);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, 1 + within + 1);
+	KUNIT_EXPECT_EQ(test, k->got.nr_swapped, 1 + within + 1);
+	KUNIT_EXPECT_EQ(test, k->got.stat.nr_activate[0], 0);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
+	for (i = 0; i < k->nr; i++)
+		expect_dirty_content(test, &k->folios[i], false);
+	unmap_dirty(test);
+}
+
 /* With one CPU x86 has flushed in try_to_unmap(): no folio waits. */
 static void test_dirty_alone(struct kunit *test)
 {
@@ -289,6 +319,7 @@ static struct kunit_case dirty_flush_cases[] = {
 	KUNIT_CASE_PARAM(test_dirty_and_clean, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_unmapped, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_settled, flush_mode_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_split, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_alone, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_mode_c, flush_mode_gen_params),
 	{}

@@ -6,6 +6,8 @@
  * list of them. It has the list as MADV_PAGEOUT gives it one, by reclaim_pages().
  */
 
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
 #include <linux/sched.h>
 #include <linux/swap_ops.h>
 #include <linux/vmstat.h>
@@ -220,8 +222,12 @@ static inline void expect_dirty_content(struct kunit *test, const struct dirty_f
 	}
 }
 
-/* One folio more. Each is mapped by a page table of its own. */
-static inline struct dirty_folio *map_dirty(struct kunit *test, unsigned int order, bool shmem)
+/*
+ * One folio more, of which the first pages are mapped, and its file has no others. Each
+ * is mapped by a page table of its own.
+ */
+static inline struct dirty_folio *map_some_dirty(struct kunit *test, unsigned int nr_pages,
+						 unsigned int order, bool shmem)
 {
 	struct dirty_flush_kunit *k = test->priv;
 	struct dirty_folio *f = &k->folios[k->nr];
@@ -229,9 +235,10 @@ static inline struct dirty_folio *map_dirty(struct kunit *test, unsigned int ord
 	struct page *page;
 
 	KUNIT_ASSERT_LT(test, k->nr, MAX_DIRTY);
-	*f = (struct dirty_folio) { .addr = SZ_1G + k->nr * PMD_SIZE, .nr_pages = 1 << order };
+	*f = (struct dirty_folio) { .addr = SZ_1G + k->nr * PMD_SIZE, .nr_pages = nr_pages };
 	if (shmem) {
-		f->file = shmem_kernel_file_setup("mm_batch", length, EMPTY_VMA_FLAGS);
+		f->file = shmem_kernel_file_setup("mm_batch", nr_pages * PAGE_SIZE,
+						  EMPTY_VMA_FLAGS);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(f->file));
 	}
 	KUNIT_ASSERT_EQ(test, vm_mmap(f->file, f->addr, length, PROT_READ | PROT_WRITE,
@@ -250,11 +257,23 @@ static inline struct dirty_folio *map_dirty(struct kunit *test, unsigned int ord
 	return f;
 }
 
+static inline struct dirty_folio *map_dirty(struct kunit *test, unsigned int order, bool shmem)
+{
+	return map_some_dirty(test, 1 << order, order, shmem);
+}
+
 static inline void map_many_dirty(struct kunit *test, unsigned int nr, unsigned int order,
 				  bool shmem)
 {
 	while (nr--)
 		map_dirty(test, order, shmem);
+}
+
+/* MGLRU has a generation instead of the flag. */
+static inline void expect_active(struct kunit *test, const struct folio *folio, bool active)
+{
+	if (!lru_gen_enabled())
+		KUNIT_EXPECT_EQ(test, folio_test_active(folio), active);
 }
 
 /* What the file or the mm has of a folio goes. */
@@ -276,7 +295,7 @@ static inline void unmap_dirty(struct kunit *test)
 	for (i = 0; i < k->nr; i++) {
 		struct dirty_folio *f = &k->folios[i];
 
-		vm_munmap(f->addr, f->nr_pages * PAGE_SIZE);
+		vm_munmap(f->addr, PMD_SIZE);
 		if (!f->file)
 			continue;
 		/* A kernel thread's last fput() is done later, by another one. */

@@ -15,14 +15,7 @@ static const struct kind_param {
 	unsigned int order;
 	bool shmem;
 	enum mm_batch_mode mode;
-} anon_kinds[] = {
-	{ "anonymous, 4K", 0, false, MM_BATCH_RUST },
-	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
-#ifdef MM_BATCH_DIRTY_FLUSH_C
-	{ "anonymous, 4K, C", 0, false, MM_BATCH_C },
-	{ "anonymous, 64K, C", ORDER, false, MM_BATCH_C },
-#endif
-}, all_kinds[] = {
+} kinds[] = {
 	{ "anonymous, 4K", 0, false, MM_BATCH_RUST },
 	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
 	{ "shmem, 4K", 0, true, MM_BATCH_RUST },
@@ -35,8 +28,7 @@ static const struct kind_param {
 #endif
 };
 
-KUNIT_ARRAY_PARAM_DESC(anon_kind, anon_kinds, name);
-KUNIT_ARRAY_PARAM_DESC(all_kind, all_kinds, name);
+KUNIT_ARRAY_PARAM_DESC(kind, kinds, name);
 
 /* One folio of a batch has the end that this says; the default is to be kept as it is. */
 struct fate {
@@ -66,7 +58,7 @@ static void expect_kept(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, victim->freed);
 	KUNIT_ASSERT_FALSE(test, folio_test_locked(folio));
 	KUNIT_EXPECT_TRUE(test, folio_test_lru(folio));
-	KUNIT_EXPECT_EQ(test, folio_test_active(folio), fate->activated);
+	expect_active(test, folio, fate->activated);
 	KUNIT_EXPECT_EQ(test, folio_mapped(folio), fate->mapped);
 	KUNIT_EXPECT_EQ(test, folio_ref_count(folio), folio_expected_ref_count(folio));
 
@@ -177,7 +169,7 @@ static void pin_and_take(struct kunit *test, struct dirty_folio *f)
 static void unpin(struct kunit *test, struct dirty_folio *f)
 {
 	KUNIT_EXPECT_FALSE(test, f->freed);
-	KUNIT_EXPECT_TRUE(test, folio_test_active(f->folio));
+	expect_active(test, f->folio, true);
 	if (pinned)
 		unpin_user_page(pinned);
 }
@@ -199,7 +191,7 @@ static void get_it(struct kunit *test, struct dirty_folio *f)
 
 static void put_it(struct kunit *test, struct dirty_folio *f)
 {
-	KUNIT_EXPECT_FALSE(test, folio_test_active(f->folio));
+	expect_active(test, f->folio, false);
 	folio_put(f->folio);
 }
 
@@ -356,7 +348,11 @@ static void write_out(struct kunit *test, struct dirty_folio *f)
 
 	folio_lock(f->folio);
 	KUNIT_EXPECT_TRUE(test, folio_clear_dirty_for_io(f->folio));
-	/* It unlocks the folio. */
+	/* Either unlocks the folio. */
+	if (f->file) {
+		KUNIT_EXPECT_EQ(test, shmem_write_folio(f->folio), 0);
+		return;
+	}
 	KUNIT_EXPECT_EQ(test, swap_writeout(&ctx, f->folio), 0);
 	swap_write_submit(&ctx);
 }
@@ -397,19 +393,19 @@ static int raced_init(struct kunit *test)
 }
 
 static struct kunit_case dirty_raced_cases[] = {
-	KUNIT_CASE_PARAM(test_dirty_read, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_written_to, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_pinned, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_referenced, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_locked, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_under_writeback, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_poisoned, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_mlocked, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_not_swapbacked, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_taken, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_read_and_taken, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_of_nothing, all_kind_gen_params),
-	KUNIT_CASE_PARAM(test_dirty_written_out, anon_kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_read, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_written_to, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_pinned, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_referenced, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_locked, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_under_writeback, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_poisoned, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_mlocked, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_not_swapbacked, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_taken, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_read_and_taken, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_of_nothing, kind_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_written_out, kind_gen_params),
 	KUNIT_CASE(test_dirty_mode_changes),
 	{}
 };

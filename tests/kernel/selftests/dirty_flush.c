@@ -16,8 +16,10 @@
 
 #define HUGE "/sys/kernel/mm/transparent_hugepage/hugepages-"
 #define ZSWAP "/sys/module/zswap/parameters/enabled"
+#define LRU_GEN "/sys/kernel/mm/lru_gen/enabled"
 
-enum reclaim { MADVISE, CGROUP };
+/* By MADV_PAGEOUT, or by memory.reclaim from the LRU lists, or from LRU_GEN's generations. */
+enum reclaim { MADVISE, LISTS, GENERATIONS };
 
 struct run {
 	const char *what;
@@ -33,14 +35,17 @@ static const struct run runs[] = {
 	{ "16 KiB, MADV_PAGEOUT", 16, MADVISE, false, false, "pswpout" },
 	{ "64 KiB, MADV_PAGEOUT", 64, MADVISE, false, false, "pswpout" },
 	{ "2 MiB, MADV_PAGEOUT", 2048, MADVISE, false, false, "pswpout" },
-	{ "4 KiB, memory.reclaim", 4, CGROUP, false, false, "pswpout" },
-	{ "64 KiB, memory.reclaim", 64, CGROUP, false, false, "pswpout" },
+	{ "4 KiB, memory.reclaim", 4, LISTS, false, false, "pswpout" },
+	{ "64 KiB, memory.reclaim", 64, LISTS, false, false, "pswpout" },
+	{ "4 KiB, memory.reclaim, LRU_GEN", 4, GENERATIONS, false, false, "pswpout" },
+	{ "64 KiB, memory.reclaim, LRU_GEN", 64, GENERATIONS, false, false, "pswpout" },
 	{ "4 KiB of zeroes, MADV_PAGEOUT", 4, MADVISE, false, true, "swpout_zero" },
 	{ "64 KiB of zeroes, MADV_PAGEOUT", 64, MADVISE, false, true, "swpout_zero" },
-	{ "4 KiB of zeroes, memory.reclaim", 4, CGROUP, false, true, "swpout_zero" },
+	{ "4 KiB of zeroes, memory.reclaim", 4, LISTS, false, true, "swpout_zero" },
 	{ "4 KiB of shmem, MADV_PAGEOUT", 4, MADVISE, true, false, "pswpout" },
 	{ "64 KiB of shmem, MADV_PAGEOUT", 64, MADVISE, true, false, "pswpout" },
-	{ "4 KiB of shmem, memory.reclaim", 4, CGROUP, true, false, "pswpout" },
+	{ "4 KiB of shmem, memory.reclaim", 4, LISTS, true, false, "pswpout" },
+	{ "4 KiB of shmem, memory.reclaim, LRU_GEN", 4, GENERATIONS, true, false, "pswpout" },
 	{ "4 KiB, zswap", 4, MADVISE, false, false, "zswpout" },
 	{ "64 KiB, zswap", 64, MADVISE, false, false, "zswpout" },
 };
@@ -107,17 +112,21 @@ static void test(const struct run *run)
 
 	if (zswap && access(ZSWAP, W_OK))
 		return ksft_test_result_skip("%s: no " ZSWAP "\n", run->what);
+	if (run->by == GENERATIONS && access(LRU_GEN, W_OK))
+		return ksft_test_result_skip("%s: no " LRU_GEN "\n", run->what);
 	if (!access(ZSWAP, W_OK))
 		write_to(ZSWAP, zswap ? "Y" : "N");
+	if (run->by != MADVISE && !access(LRU_GEN, W_OK))
+		write_to(LRU_GEN, run->by == GENERATIONS ? "y" : "n");
 	choose_folios(run->kib);
 	at = memory(size, run->shared);
 	before = vmstat(run->met);
 	start_writers(at, size, run->zeroes);
 	for (start = begin(); !out_of_time(start, out); passes++) {
-		if (run->by == CGROUP)
-			reclaim_once("1M swappiness=max");
-		else
+		if (run->by == MADVISE)
 			pageout(at, size);
+		else
+			reclaim_once("1M swappiness=max");
 		out = vmstat(run->met) - before;
 	}
 	wrong = end_writers();
@@ -147,6 +156,8 @@ int main(int argc, char **argv)
 	}
 	if (!access(ZSWAP, W_OK))
 		remember(ZSWAP);
+	if (!access(LRU_GEN, W_OK))
+		remember(LRU_GEN);
 	atexit(put_back);
 	for (unsigned int i = 0; i < RUNS; i++)
 		test(&runs[i]);

@@ -10,7 +10,7 @@
 . "${0%/*}/modes.sh"
 path=dirty_flush
 lasts=$1
-# One is long, and has 19 kinds of load.
+# One is long, and has 22 kinds of load.
 enough=1
 here=${0%/*}
 # A twin in C, where the kernel was built with one.

@@ -25,16 +25,19 @@ pageout() {
 
 pageout_units() { awk '{ is[$1] = $2 } END { print is["pages"], int(is["runs"] * is["cost_run"]) }' $meter/stats; }
 
-# whole CONTENT FOLIO_KIB MIB: sets $value to nanoseconds per page of the whole call, in which no meter is.
+# whole CONTENT FOLIO_KIB MIB: sets $pages, and $value to nanoseconds per page of the whole call, in which no meter is.
 whole() {
 	idle_allowed=1000000
 	echo 0 >$meter/enable
 	out=$(/pageout "$3" "$2" whole "$1" 2>&1) || fail "$out"
 	set -- $out
-	[ "$9" = 0 ] || fail "$9 of $7 pages are still mapped"
-	value=$(awk -v ns="$5" -v pages="$7" 'BEGIN { printf "%.3f", ns / pages }')
+	pages=$7
+	[ "$9" = 0 ] || fail "$9 of $pages pages are still mapped"
+	value=$(awk -v ns="$5" -v pages="$pages" 'BEGIN { printf "%.3f", ns / pages }')
 	[ "${11}" = 0 ] || idle_allowed=-1
 }
+
+whole_units() { echo $pages; }
 
 # flushes FOLIO_KIB MIB CPUS: sets $value to the flushes that were done for dirty folios, by the folios paged out.
 flushes() {

@@ -62,6 +62,7 @@ class Boot:
     loops: bool = True  # rows have loops; else only more parts make a run longer
     programs: tuple = ()  # of tests/kernel/workloads
     reader: str | None = None  # the kernel's function that times a row; None: a module of ours
+    call: str | None = None  # the kernel's function that a row is one call of, by a system call that user space times
     profiled: bool = True  # `make profile` can tell when a row is timed
     threads: bool = False  # of the host, one for each CPU: its rows count, as no clock is exact then
     workers: int = 0  # of stress-ng, which map memory
@@ -155,6 +156,7 @@ class KunitBoot:
     cpus: int = 1  # some suites count exactly, which no other CPU may disturb
     only: str = "mm_batch*"  # a glob of suites
     late: bool = False  # they are started from debugfs, once a guest has swap and all that
+    symbol: str | None = None  # of Kconfig, without which there is nothing to turn on, and no boot
 
     def skips(self, build):
         """The cases that must be skipped in this boot, and no others."""

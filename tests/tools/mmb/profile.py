@@ -3,7 +3,7 @@
 
 The kernel is the one that `make evaluate` measures. The plugin counts while the row is timed, that is between
 one clock read of who times it and its next (tests/tools/profile/profile.c): a module, or for reclaim the meter,
-around try_to_unmap(). Two boots differ in the loops alone, or in how often the workload runs; the difference of
+around try_to_unmap(). A row that user space times is what is done within a call of the kernel. Two boots differ in the loops alone, or in how often the workload runs; the difference of
 their counts, divided by the difference of their pages or loops, is the row and nothing else. That its sum is
 the row's figure is checked.
 
@@ -28,6 +28,7 @@ CUT = 0.01
 KERNEL = 1 << 63
 CLOCK = "ktime_get"
 METERED = "try_to_unmap_one"  # what counts its runs for the meter
+SYSCALL = {"x86_64": "do_syscall_64", "arm64": "do_el0_svc"}  # what system calls return to
 
 
 class Symbols:
@@ -58,19 +59,30 @@ def parsed(lines):
 class Image(Symbols):
     """The kernel's own symbols, and where its image lies."""
 
-    def __init__(self, vmlinux):
+    def __init__(self, vmlinux, arch):
         nm = subprocess.run(["llvm-nm", "--demangle", vmlinux], capture_output=True, text=True, check=True).stdout
         symbols = parsed(nm.splitlines())
         super().__init__(symbols)
         self.where = {name: address for address, _, name in symbols}
-        self.start, self.end, self.clock = (self.where[name] for name in ("_text", "_end", CLOCK))
+        self.start, self.end, self.syscall = self.where["_text"], self.where["_end"], SYSCALL[arch]
 
-    def readers(self, row):
-        """Where what times the row is: in the meter, or in the modules, which is all outside of the image."""
-        if not row.boot.reader:
-            return [(KERNEL, self.start), (self.end, (1 << 64) - 1)]
-        start = self.where[row.boot.reader]
-        return [(start, self.addresses[bisect.bisect_right(self.addresses, start)])]
+    def span(self, name):
+        """Where a function begins and ends."""
+        start = self.where[name]
+        return start, self.addresses[bisect.bisect_right(self.addresses, start)]
+
+    def window(self, row):
+        """What the plugin is to know of when the row is timed.
+
+        What reads the clock for it is in the meter, or in the modules, which is all outside of the image.
+        """
+        if row.boot.call:
+            opens, readers = f"call={self.where[row.boot.call]:x}", [self.span(self.syscall)]
+        elif row.boot.reader:
+            opens, readers = f"clock={self.where[CLOCK]:x}", [self.span(row.boot.reader)]
+        else:
+            opens, readers = f"clock={self.where[CLOCK]:x}", [(KERNEL, self.start), (self.end, (1 << 64) - 1)]
+        return ",".join([opens, *(f"readers={start:x}-{end:x}" for start, end in readers)])
 
 
 def functions(dump, image, modules):
@@ -156,15 +168,14 @@ class Profiles:
 
     def __init__(self, build, modules, programs, plugin):
         self.build, self.modules, self.programs, self.plugin = build, modules, programs, plugin
-        self.image = Image(build.out / "vmlinux")
+        self.image = Image(build.out / "vmlinux", build.arch)
 
     def measure(self, row, mode, longer):
         """(units, {function: instructions}) of one boot."""
         folder = self.plugin.parent
         dump, console = folder / "blocks", folder / f"console-{mode}.log"
         dump.unlink(missing_ok=True)
-        readers = ",".join(f"readers={start:x}-{end:x}" for start, end in self.image.readers(row))
-        option = f"{self.plugin},clock={self.image.clock:x},out={dump},{readers}"
+        option = f"{self.plugin},out={dump},{self.image.window(row)}"
         archive = guest.initrd(folder, job(row, mode, longer), self.modules, self.programs, self.build.arch)
         ended = boot(self.build, initrd=archive, timeout=900, log=console, more=["-plugin", option],
                      **rows.guest(row.boot))

@@ -3,14 +3,16 @@
  * A QEMU plugin that counts guest instructions per translation block, while a
  * window is open. The guest needs no marker: the window opens when one of the
  * readers, that is code in the given ranges, has read the guest's clock, and
- * closes when one does so again. The clock's own instructions do not count. Each
- * CPU has a window of its own.
+ * closes when one does so again. The clock's own instructions do not count. Or it
+ * is open from when a function is called until one of the readers runs, to which
+ * it returns. Each CPU has a window of its own.
  *
- *	-plugin libprofile.so,clock=ADDR,readers=FROM-TO,out=FILE
+ *	-plugin libprofile.so,clock=ADDR|call=ADDR,readers=FROM-TO,out=FILE
  *
- * clock is the address of the function that reads the clock; readers may be given
- * several times, TO excluded. At its exit QEMU writes FILE: per block, in hex,
- * address, instructions in it and instructions executed, then a line "end".
+ * clock is the address of the function that reads the clock, call that of the one
+ * that is called; readers may be given several times, TO excluded. At its exit QEMU
+ * writes FILE: per block, in hex, address, instructions in it and instructions
+ * executed, then a line "end".
  */
 
 #include <stdbool.h>
@@ -34,12 +36,13 @@ struct block {
 	unsigned long long executed;
 	bool is_reader;
 	bool is_clock;
+	bool is_call;
 };
 
 static struct block *blocks[BUCKETS];
 static struct { unsigned long long from, to; } readers[MAX_READERS];
 static unsigned int nr_readers;
-static unsigned long long clock_pc;
+static unsigned long long clock_pc, call_pc;
 static char *out;
 
 static struct { bool window, reading, after_reader; } cpus[MAX_CPUS];
@@ -50,7 +53,11 @@ static void executed(unsigned int cpu, void *data)
 
 	if (cpu >= MAX_CPUS)
 		abort();
-	if (block->is_clock && cpus[cpu].after_reader) {
+	if (block->is_call) {
+		cpus[cpu].window = true;
+	} else if (call_pc && block->is_reader) {
+		cpus[cpu].window = false;
+	} else if (block->is_clock && cpus[cpu].after_reader) {
 		cpus[cpu].reading = true;
 	} else if (block->is_reader && cpus[cpu].reading) {
 		cpus[cpu].reading = false;
@@ -74,6 +81,7 @@ static struct block *find(unsigned long long pc, unsigned long long insns)
 	block->pc = pc;
 	block->insns = insns;
 	block->is_clock = pc == clock_pc;
+	block->is_call = pc == call_pc;
 	for (unsigned int i = 0; i < nr_readers; i++)
 		block->is_reader |= pc >= readers[i].from && pc < readers[i].to;
 	block->next = *bucket;
@@ -113,7 +121,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(unsigned long long id, const struct q
 {
 	(void)info;
 	for (int i = 0; i < argc; i++) {
-		if (sscanf(argv[i], "clock=%llx", &clock_pc) == 1)
+		if (sscanf(argv[i], "clock=%llx", &clock_pc) == 1 ||
+		    sscanf(argv[i], "call=%llx", &call_pc) == 1)
 			continue;
 		if (!strncmp(argv[i], "out=", 4)) {
 			out = strdup(argv[i] + 4);
@@ -126,8 +135,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(unsigned long long id, const struct q
 			return -1;
 		}
 	}
-	if (!clock_pc || !out || !nr_readers) {
-		fprintf(stderr, "profile: clock=, readers= and out= are needed\n");
+	if (!clock_pc == !call_pc || !out || !nr_readers) {
+		fprintf(stderr, "profile: clock= or call=, readers= and out= are needed\n");
 		return -1;
 	}
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);

@@ -61,6 +61,8 @@ ROWS = (
 # page_table_check and allocation tags are always on in the debug kernel.
 HOOKS = {"page_owner": "page_owner=on", "page_table_check": "page_table_check=on", "page_poison": "page_poison=1",
          "init_on_free": "init_on_free=1"}
+# Those that CONFIG=distro does not have.
+SYMBOLS = {"page_owner": "CONFIG_PAGE_OWNER", "page_table_check": "CONFIG_PAGE_TABLE_CHECK"}
 DEBUG = {"kasan", "no_locks", "no_objects", "page_table_check", "alloc_tag", "faults"}
 
 PATH = Path(
@@ -76,7 +78,7 @@ PATH = Path(
     kunit_boots=(
         KunitBoot("kunit", "release"),
         # One hook at a time: with two on, the gate of the fast prepare may forget either.
-        *(KunitBoot(f"kunit-{hook.replace('_', '-')}", "release", argument, frozenset({hook}))
+        *(KunitBoot(f"kunit-{hook.replace('_', '-')}", "release", argument, frozenset({hook}), symbol=SYMBOLS.get(hook))
           for hook, argument in HOOKS.items()),
         KunitBoot("kunit", "debug", "page_owner=on page_poison=1", frozenset(DEBUG | {"page_owner", "page_poison"})),
         KunitBoot("kunit-init-on-free", "debug", "init_on_free=1", frozenset(DEBUG | {"init_on_free"})),

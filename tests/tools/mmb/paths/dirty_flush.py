@@ -7,9 +7,9 @@ ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is 
 31 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.
 anon_unmap is `rust` in all rows, and only this path's mode changes.
 
-pageout-: 256 MiB of anonymous memory (64 in a short run), aligned to PMDs, are written by a thread on each CPU, which
-runs there every 2 ms from then on, and given to madvise(MADV_PAGEOUT). flushes_per_dirty_folio is how many flushes
-were done, that is how often arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter).
+pageout-: 256 MiB of anonymous memory (64 in a short run), aligned to PMDs, are written to by a thread on each CPU, and
+given to madvise(MADV_PAGEOUT) by the first, while each of the others writes elsewhere in the same mm, every 2 ms, so
+that no CPU forgets its translations. flushes_per_dirty_folio is how many flushes were done, that is how often arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter).
 MADV_PAGEOUT reclaims a PMD at a time, so that 512 folios take 17 flushes.
 
 stress-ng-: the series' own workload, `stress-ng --vm N --vm-keep` with swap (zram), in a memory cgroup whose limit is
@@ -34,8 +34,8 @@ TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 # The same folios' unmapping in all rows.
 UNMAP = "mm_batch.anon_unmap=rust"
 RAM_DISK = f"brd.rd_nr=1 brd.rd_size=327680 {UNMAP}"
-WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, programs=("pageout.c",), profiled=False, arguments=RAM_DISK,
-             seconds=4, more_memory=True)
+WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, programs=("pageout.c",), call="do_madvise",
+             arguments=RAM_DISK, seconds=4, more_memory=True)
 
 
 def writers(cpus, seconds):
@@ -86,7 +86,7 @@ def whole(name, kib):
 KUNIT = "guest_mm_batch_dirty_flush"
 # x86 puts a flush off only if another CPU has the mm.
 WITH_TWO_CPUS = {
-    KUNIT: ("lists", "shmem", "page_limit", "and_clean", "unmapped", "settled"),
+    KUNIT: ("lists", "shmem", "page_limit", "and_clean", "unmapped", "settled", "split"),
     f"{KUNIT}_raced": ("read", "written_to", "pinned", "referenced", "locked", "under_writeback", "poisoned", "mlocked",
                        "not_swapbacked", "taken", "read_and_taken", "of_nothing", "written_out", "mode_changes"),
 }

@@ -17,8 +17,8 @@ memory.reclaim, in millions, with what the meter costs.
 `Rust` is this project's. A folio of one page never enters Rust, in no mode: ext4-4k shows what the others pay. One
 CPU flushes at once, in try_to_unmap(); in ext4-64k-2cpu another one has run in the same mm, and the flush is deferred
 to what the figure does not have in it. In ext4-64k-mixed every second page was written to through its
-mapping and written back: it is soft-dirty, which ends a run of the kernel's own C. C could go on there as well, by
-one line."""
+mapping and written back: it is soft-dirty, which ends a run of the kernel's own C. C could go on there as
+well (patches/better_c/)."""
 
 # workload: Rust/C at most in each configuration; None is shown without a limit.
 #                      release distro noinline better_c

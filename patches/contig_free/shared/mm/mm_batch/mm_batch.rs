@@ -19,7 +19,7 @@
 //!
 //! Unsafe code is in `glue` and, as promises to ports and by them, in the transactions; the rest
 //! forbids it. So a mistake of policy can make a run too long or too short for what was asked, or
-//! lose pages, but frees and unmaps nothing twice.
+//! lose pages, or what is in them, but frees and unmaps nothing twice.
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
