@@ -7,15 +7,6 @@
 
 #include "mm_batch_dirty_flush_kunit.h"
 
-/* A batch in C is a build's. */
-static const struct mode_param flush_modes[] = {
-	{ "off", MM_BATCH_OFF },
-#ifdef MM_BATCH_DIRTY_FLUSH_C
-	{ "c", MM_BATCH_C },
-#endif
-	{ "rust", MM_BATCH_RUST },
-};
-
 KUNIT_ARRAY_PARAM_DESC(flush_mode, flush_modes, name);
 
 static int flush_init(struct kunit *test)
@@ -123,18 +114,6 @@ static void test_dirty_page_limit(struct kunit *test)
 		expect_all_written(test);
 		unmap_dirty(test);
 	}
-}
-
-/* Clean, as MADV_FREE makes it. */
-static struct dirty_folio *map_lazyfree(struct kunit *test)
-{
-	struct dirty_folio *f = map_dirty(test, 0, false);
-
-	lru_add_drain();
-	KUNIT_EXPECT_EQ(test, do_madvise(current->mm, f->addr, PAGE_SIZE, MADV_FREE), 0);
-	lru_add_drain();
-	KUNIT_EXPECT_TRUE(test, folio_test_lazyfree(f->folio));
-	return f;
 }
 
 /* Those of an even index were written, in order; the others were freed, and are zero. */

@@ -63,6 +63,15 @@ struct dirty_flush_kunit {
 	enum mm_batch_mode mode_before;
 };
 
+/* A batch in C is a build's. */
+static const struct mode_param flush_modes[] __maybe_unused = {
+	{ "off", MM_BATCH_OFF },
+#ifdef MM_BATCH_DIRTY_FLUSH_C
+	{ "c", MM_BATCH_C },
+#endif
+	{ "rust", MM_BATCH_RUST },
+};
+
 static struct kunit *dirty_flush_test;
 
 static void note_batch(void *data, enum mm_batch_run_path path, unsigned long nr_pages,
@@ -262,6 +271,18 @@ static inline struct dirty_folio *map_dirty(struct kunit *test, unsigned int ord
 	return map_some_dirty(test, 1 << order, order, shmem);
 }
 
+/* Clean, as MADV_FREE makes it. */
+static inline struct dirty_folio *map_lazyfree(struct kunit *test)
+{
+	struct dirty_folio *f = map_dirty(test, 0, false);
+
+	lru_add_drain();
+	KUNIT_EXPECT_EQ(test, do_madvise(current->mm, f->addr, PAGE_SIZE, MADV_FREE), 0);
+	lru_add_drain();
+	KUNIT_EXPECT_TRUE(test, folio_test_lazyfree(f->folio));
+	return f;
+}
+
 static inline void map_many_dirty(struct kunit *test, unsigned int nr, unsigned int order,
 				  bool shmem)
 {
@@ -274,6 +295,20 @@ static inline void expect_active(struct kunit *test, const struct folio *folio, 
 {
 	if (!lru_gen_enabled())
 		KUNIT_EXPECT_EQ(test, folio_test_active(folio), active);
+}
+
+/* From the LRU list where it is by its flags, to where it belongs with others. */
+static inline void change_lru(struct kunit *test, struct dirty_folio *f,
+			      void (*change)(struct folio *folio))
+{
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(f->folio));
+	change(f->folio);
+	folio_putback_lru(f->folio);
+}
+
+static inline void set_swapbacked(struct folio *folio)
+{
+	folio_set_swapbacked(folio);
 }
 
 /* What the file or the mm has of a folio goes. */

@@ -253,15 +253,6 @@ static void test_dirty_poisoned(struct kunit *test)
 	race(test, &(struct fate) { .begins = poison, .ends = cure });
 }
 
-/* From the LRU list where it came by its flags, to where it belongs without them. */
-static void change_lru(struct kunit *test, struct dirty_folio *f,
-		       void (*change)(struct folio *folio))
-{
-	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(f->folio));
-	change(f->folio);
-	folio_putback_lru(f->folio);
-}
-
 static void mlock_it(struct kunit *test, struct dirty_folio *f)
 {
 	folio_set_mlocked(f->folio);
@@ -287,11 +278,6 @@ static void test_dirty_mlocked(struct kunit *test)
 static void clear_swapbacked(struct kunit *test, struct dirty_folio *f)
 {
 	folio_clear_swapbacked(f->folio);
-}
-
-static void set_swapbacked(struct folio *folio)
-{
-	folio_set_swapbacked(folio);
 }
 
 static void make_swapbacked(struct kunit *test, struct dirty_folio *f)

@@ -87,6 +87,7 @@ KUNIT = "guest_mm_batch_dirty_flush"
 # x86 puts a flush off only if another CPU has the mm.
 WITH_TWO_CPUS = {
     KUNIT: ("lists", "shmem", "page_limit", "and_clean", "unmapped", "settled", "split"),
+    f"{KUNIT}_kept": ("referenced", "refused", "of_a_file", "lazyfree"),
     f"{KUNIT}_raced": ("read", "written_to", "pinned", "referenced", "locked", "under_writeback", "poisoned", "mlocked",
                        "not_swapbacked", "taken", "read_and_taken", "of_nothing", "written_out", "mode_changes"),
 }
