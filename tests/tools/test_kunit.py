@@ -62,6 +62,9 @@ class Ktap(unittest.TestCase):
         documents = [KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n",
                      KTAP_HEAD.replace(": s", ": t") + "    1..1\n    not ok 1 b\nnot ok 1 t\n"]
         self.assertEqual(self.verdict(ktap.merged(documents[:1]))[0], PASS)
+        # The rest of a line that the kernel has printed meanwhile.
+        self.assertEqual(ktap.merged(["\n" + documents[0]]), ktap.merged(documents[:1]))
+        self.assertEqual(self.verdict(ktap.merged([""]))[0], FAIL)
         code, line = self.verdict(ktap.merged(documents))
         self.assertEqual(code, FAIL)
         self.assertIn("1 passed, 1 failed", line)

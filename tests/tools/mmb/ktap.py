@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from itertools import dropwhile
 
 from . import splats
 from .common import FAIL, PASS, say
+
+KTAP = "KTAP version 1"
 
 
 def leaves(element, names=()):
@@ -94,9 +97,12 @@ def judged(build, name, ended, log, skips=None):
 
 
 def merged(documents):
-    """One KTAP document of what several suites' debugfs files hold, a suite each."""
-    lines = ["KTAP version 1", f"1..{len(documents)}"]
+    """One KTAP document of what several suites' debugfs files hold, a suite each.
+
+    The kernel may have printed a line where a document begins.
+    """
+    lines = [KTAP, f"1..{len(documents)}"]
     for number, document in enumerate(documents, 1):
-        body = document.splitlines()[2:]
+        body = list(dropwhile(lambda line: line != KTAP, document.splitlines()))[2:]
         lines += [re.sub(r"^(ok|not ok) 1 ", rf"\1 {number} ", line) for line in body]
     return "\n".join(lines) + "\n"
