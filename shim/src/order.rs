@@ -195,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "MarkedDirty may not follow Hiwater(1)")]
+    fn a_dirty_bit_behind_the_end_is_noticed() {
+        log(&[Cleared(1), Flushed(1), Hiwater, MarkedDirty]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Swapbacked may not follow Mapped")]
+    fn a_folio_that_is_made_swapbacked_untouched_is_noticed() {
+        log(&[Swapbacked]);
+    }
+
+    #[test]
     #[should_panic(expected = "Counted(1) may not follow Flushed(1)")]
     fn a_counter_before_hiwater_is_noticed() {
         log(&[Cleared(1), Flushed(1), Counted(1)]);

@@ -90,6 +90,8 @@ pub struct Folio {
     lock: AtomicU64,
     flags: AtomicU64,
     mapping: AtomicU64,
+    /// Whether it is of no file.
+    anon: bool,
     /// Changed by a split alone, of who has it locked and isolated.
     nr: PlainU32,
     write: Write,
@@ -130,6 +132,7 @@ impl Folio {
             lock: AtomicU64::new(u64::from(spec.locked)),
             flags: AtomicU64::new(flags),
             mapping: AtomicU64::new(0),
+            anon: spec.mapping == Mapping::Swap,
             nr: PlainU32::new(spec.nr),
             write: spec.write,
             content: AtomicUsize::new(0),
@@ -208,9 +211,14 @@ impl Folio {
         self.core.write();
     }
 
+    /// Its content, as the writes that are in it.
+    pub fn content(&self) -> usize {
+        self.content.load(Relaxed)
+    }
+
     /// Its content goes to swap.
     fn store(&self) {
-        let content = self.content.load(Relaxed);
+        let content = self.content();
         step!("{content} writes are written out");
         self.stored.store(content, SeqCst);
     }

@@ -257,6 +257,21 @@ mod tests {
         });
     }
 
+    /// Each that a CPU has keeps its frame, whatever it lets one do; a fault ends it.
+    #[test]
+    fn a_translation_by_which_nothing_is_written_is_one() {
+        explore(|| {
+            let (table, cpus) = (Table::new(&[pte(8, WRITE), pte(9, 0)]), Cpus::new(1, 2));
+            let cpu = cpus.cpu(0);
+            assert!(cpu.read(&table, 0) && cpu.read(&table, 1));
+            assert!(cpus.translate(8) && cpus.translate(9));
+            table.get_and_clear(0);
+            table.get_and_clear(1);
+            assert!(!cpu.write(&table, 0, || panic!("the PTE is gone")));
+            assert!(!cpus.translate(8) && cpus.translate(9));
+        });
+    }
+
     #[test]
     fn a_flush_is_owed_until_it_is_done() {
         explore(|| {

@@ -83,7 +83,9 @@ pub struct Layout {
     pub vma: Range<usize>,
     /// Registered with userfaultfd for write protection.
     pub uffd_wp: bool,
-    /// Without a file: so is the folio that is mapped.
+    /// Of a file: markers are left in its page tables.
+    pub of_file: bool,
+    /// Without a file: the folio that is mapped, which a private VMA of a file may map as well.
     pub anonymous: bool,
     /// `VM_DROPPABLE`.
     pub droppable: bool,
@@ -98,6 +100,7 @@ impl Layout {
             table: nr,
             vma: 0..nr,
             uffd_wp: false,
+            of_file: true,
             anonymous: false,
             droppable: false,
             group: 1,
@@ -107,6 +110,7 @@ impl Layout {
     /// The same, anonymous.
     pub fn anonymous(nr: usize) -> Self {
         Self {
+            of_file: false,
             anonymous: true,
             ..Self::file(nr)
         }
@@ -371,7 +375,7 @@ impl UnmapWalk for Walk<'_> {
 
     unsafe fn leave_behind(&self, cleared: &PtePart) {
         let layout = &self.mm.layout;
-        if layout.anonymous || !layout.uffd_wp || cleared.first().raw() & UFFD_WP == 0 {
+        if !layout.of_file || !layout.uffd_wp || cleared.first().raw() & UFFD_WP == 0 {
             return;
         }
         for place in self.places(cleared.at(), cleared.nr()) {

@@ -22,6 +22,8 @@ mod ksm;
 #[cfg(loom)]
 mod other_mm;
 #[cfg(loom)]
+mod relaxed;
+#[cfg(loom)]
 mod smp;
 #[cfg(loom)]
 mod tlb;

@@ -102,6 +102,17 @@ fn lazyfree_written_against_fork() {
     against(1, &[fork, write_and_put], &[REDIRTIED, REFERENCED]);
 }
 
+/// The lock of the counts is not held for the reference that a mapping has, in neither order.
+#[test]
+fn lazyfree_shared_against_fork() {
+    against(0, &[fork], &[DISCARDED, REFERENCED]);
+}
+
+#[test]
+fn lazyfree_shared_against_zap() {
+    against(0, &[zap], &[DISCARDED, REFERENCED]);
+}
+
 /// A folio that is shared and that nobody holds is discarded all the same, but for a moment.
 #[test]
 fn lazyfree_shared_against_fork_and_zap() {

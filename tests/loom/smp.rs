@@ -325,6 +325,19 @@ fn smp_rmb_does_not_order_a_write_and_a_read() {
     );
 }
 
+/// Who is overtaken by another tries again.
+#[test]
+fn smp_two_increments_are_two() {
+    check(Bound::Exhaustive, &["both"], |outcomes| {
+        let vars = Vars::counting(1);
+        let theirs = vars.clone();
+        let other = thread::spawn(move || atomic_inc_not_zero(&theirs.count));
+        let ours = atomic_inc_not_zero(&vars.count);
+        assert!(ours && other.join().expect("the other thread panicked"));
+        outcomes.saw("both");
+    });
+}
+
 /// A full barrier orders nothing that comes before it among itself: others may run in between.
 #[test]
 fn smp_a_write_and_a_barrier_are_two_steps() {

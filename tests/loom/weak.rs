@@ -30,13 +30,13 @@ use mm_shim::{
     }, //
 };
 
-struct Shim {
-    folio: Folio,
-    table: Table,
-    page: Page,
+pub(crate) struct Shim {
+    pub(crate) folio: Folio,
+    pub(crate) table: Table,
+    pub(crate) page: Page,
 }
 
-fn stale(change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
+pub(crate) fn stale(change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
     let ends = ["not yet", "in order", "the second and not the first"];
     check(Bound::Exhaustive, &ends, move |outcomes| {
         let folio = Folio::new(8, 1);
@@ -241,7 +241,7 @@ fn weak_set_exclusive() {
     );
 }
 
-fn pin(shim: &Shim) -> Pin<'_> {
+pub(crate) fn pin(shim: &Shim) -> Pin<'_> {
     pin_fast(&shim.table, 0, &shim.folio, false).expect("it is exclusive")
 }
 

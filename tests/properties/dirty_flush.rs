@@ -28,6 +28,7 @@ use mm_shim::{
 };
 use proptest::prelude::*;
 
+mod alone;
 mod fates;
 
 const NR_CPUS: usize = 2;

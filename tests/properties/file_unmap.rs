@@ -149,16 +149,19 @@ proptest! {
     }
 
     /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
-    /// become those of the run; what does not, discards it.
+    /// become those of the run; what does not, discards it, but for markers in a VMA of a file.
     #[test]
     fn a_lazyfree_folio_is_discarded_or_as_it_was(
         case in case(true),
         held in prop::bool::weighted(0.3),
         dirty: bool,
         droppable: bool,
+        of_file: bool,
     ) {
         let mut case = case;
         case.layout.droppable = droppable;
+        case.layout.of_file = of_file;
+        let marked = of_file && case.layout.uffd_wp;
         if !dirty {
             case.words.iter_mut().for_each(|word| *word &= !DIRTY);
         }
@@ -178,6 +181,7 @@ proptest! {
             .map(|(i, word)| match (run.contains(&i), stays) {
                 (false, _) => word,
                 (true, true) => word | union,
+                (true, false) if marked && word & UFFD_WP != 0 => UFFD_WP_MARKER,
                 (true, false) => 0,
             })
             .collect();

@@ -189,6 +189,7 @@ pub(crate) fn case(anonymous: bool) -> impl Strategy<Value = Case> {
                     table: TABLE,
                     vma: start..(start + nr).min(NR),
                     uffd_wp,
+                    of_file: !anonymous,
                     anonymous,
                     group: GROUP,
                     ..Layout::file(0)

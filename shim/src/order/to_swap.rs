@@ -162,6 +162,24 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "SwapCounted(4) may not follow ToSwap")]
+    fn a_counter_behind_an_entry_is_noticed() {
+        swapped(&[Mmlist, SwapPtes(1, MaybeShared), SwapCounted(4)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "PinTested may not follow ToSwap")]
+    fn a_test_for_pins_behind_the_counter_is_noticed() {
+        swapped(&[Mmlist, SwapCounted(4), PinTested]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Shared(1) may not follow ToSwap")]
+    fn sharing_before_the_entries_of_what_was_shared_is_noticed() {
+        swapped(&[PinTested, Mmlist, SwapCounted(4), Shared(1), Shared(1)]);
+    }
+
+    #[test]
     #[should_panic(expected = "Shared(4) may not follow ToSwap")]
     fn sharing_without_a_test_for_pins_is_noticed() {
         swapped(&[Mmlist, SwapCounted(4), Shared(4)]);

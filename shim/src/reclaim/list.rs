@@ -321,8 +321,7 @@ unsafe impl FolioList for Port<'_, '_> {
 
     fn folio_goes_to_swap(&self, folio: usize) -> bool {
         let folio = self.0.folio(folio);
-        folio.core.is_swapbacked()
-            && matches!(folio.mapping(), Some(Mapping::Swap | Mapping::Shmem))
+        folio.core.is_swapbacked() && (!folio.anon || folio.mapping() == Some(Mapping::Swap))
     }
 
     fn folio_mapping(&self, folio: usize) -> Option<Mapping> {

@@ -327,3 +327,26 @@ fn a_slot_that_nobody_names_is_freed() {
         assert_eq!(machine.folio(0).core.ref_count(), 1);
     });
 }
+
+/// A PTE that is there does not vouch for a write: its dirty bit does.
+#[test]
+#[should_panic(expected = "a write to folio 0 is lost")]
+fn a_write_that_neither_folio_nor_pte_know_of_is_noticed() {
+    explore(|| {
+        let machine = machine(Spec {
+            pte: Some(WRITE | YOUNG),
+            ..mapped()
+        });
+        machine.folio(0).write();
+        machine.assert_nothing_lost(0);
+    });
+}
+
+#[test]
+fn each_cpu_has_a_translation() {
+    explore(|| {
+        let machine = Machine::new(2, &[mapped()]);
+        machine.table.get_and_clear(0);
+        assert!(machine.write(0, 0) && machine.write(1, 0));
+    });
+}

@@ -306,18 +306,24 @@ fn the_first_check_decides() {
 /// A reference of somebody else does not stand for the one that the mapping had.
 #[test]
 fn a_folio_of_nothing_is_kept_whoever_has_it() {
-    let machine = Machine::new(NR_CPUS, &[dirty(1)]);
-    let report = List::new(&machine, [0])
-        .meanwhile(|folio, window| {
-            if window == Window::Unlocked {
-                assert!(What::Gone.happen(&machine, folio));
-                assert!(machine.folio(folio).core.try_get());
-            }
-        })
-        .shrink();
-    assert_eq!(
-        (report.fates[&0], report.stat.vmscan_write),
-        (Fate::Kept, 0)
-    );
-    assert_eq!(machine.folio(0).core.ref_count(), 1);
+    for mapping in [Mapping::Swap, Mapping::Shmem] {
+        let spec = Spec {
+            mapping,
+            ..dirty(1)
+        };
+        let machine = Machine::new(NR_CPUS, &[spec]);
+        let report = List::new(&machine, [0])
+            .meanwhile(|folio, window| {
+                if window == Window::Unlocked {
+                    assert!(What::Gone.happen(&machine, folio));
+                    assert!(machine.folio(folio).core.try_get());
+                }
+            })
+            .shrink();
+        assert_eq!(
+            (report.fates[&0], report.stat.vmscan_write),
+            (Fate::Kept, 0)
+        );
+        assert_eq!(machine.folio(0).core.ref_count(), 1);
+    }
 }

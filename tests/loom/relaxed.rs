@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What only looks orders nothing, either, nor does what a port does without a barrier of its own:
+//! whoever needs one has to say so.
+
+use crate::weak::{
+    pin,
+    stale, //
+};
+use mm_batch::unmap::PteRun;
+use mm_shim::{
+    folio::Folio,
+    model::{
+        check,
+        Bound, //
+    },
+    pte::{
+        pte,
+        Table,
+        DIRTY,
+        WRITE, //
+    },
+    reclaim::{
+        Flag,
+        Folio as Isolated,
+        Machine,
+        Mapping,
+        Spec, //
+    },
+    smp::{
+        smp_mb,
+        smp_rmb, //
+    },
+    sync::{
+        thread,
+        Arc, //
+    },
+    unmap::{
+        Layout,
+        Mm, //
+    }, //
+};
+
+#[test]
+fn relaxed_ptep_get() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            smp_mb();
+            shim.table.get_and_clear(0);
+        },
+        |shim| {
+            let second = shim.table.ptep_get(0) == 0;
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn relaxed_set_pte() {
+    stale(
+        |shim| {
+            shim.table.get_and_clear(0);
+            smp_mb();
+            shim.folio.mark_dirty();
+            shim.table.set(0, pte(8, WRITE));
+        },
+        |shim| {
+            let second = shim.table.ptep_get(0) == pte(8, WRITE);
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+/// Others may run between a PTE's clearing and a barrier behind it.
+#[test]
+fn clearing_a_pte_and_a_barrier_are_two_steps() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.table.get_and_clear(0);
+            smp_mb();
+        },
+        |shim| {
+            let second = shim.table.ptep_get(0) == 0;
+            smp_mb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn relaxed_mapcount() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            smp_mb();
+            shim.folio.remove_rmap(1);
+        },
+        |shim| {
+            let second = shim.folio.mapcount() == 0;
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn relaxed_is_exclusive() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            smp_mb();
+            shim.folio.anon.clear_exclusive(0);
+        },
+        |shim| {
+            let second = !shim.folio.anon.is_exclusive(0);
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn relaxed_maybe_dma_pinned() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            pin(shim);
+        },
+        |shim| {
+            let second = shim.folio.anon.maybe_dma_pinned();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+/// The lock around the two counts is no barrier to what comes behind it.
+#[test]
+fn relaxed_extra_refs() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.put_refs(1);
+        },
+        |shim| {
+            let second = shim.folio.extra_refs() == 0;
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+/// The dirty bit that the hardware sets.
+#[test]
+fn relaxed_hardware_write() {
+    let ends = ["not yet", "in order", "the second and not the first"];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let shim = Arc::new((Folio::new(8, 1), Table::new(&[pte(8, WRITE)])));
+        let theirs = shim.clone();
+        let other = thread::spawn(move || {
+            let second = theirs.1.ptep_get(0) & DIRTY != 0;
+            smp_rmb();
+            (second, theirs.0.is_dirty())
+        });
+        shim.0.mark_dirty();
+        shim.1.hardware_write(0);
+        outcomes.saw(match other.join().expect("the other thread panicked") {
+            (false, _) => ends[0],
+            (true, true) => ends[1],
+            (true, false) => ends[2],
+        });
+    });
+}
+
+/// One clears a PTE and counts references, as `count` does; another takes one and looks at the PTE.
+/// That neither sees the other must occur.
+fn neither(count: fn(&Folio, &Mm) -> i32) {
+    let ends = ["one was seen", "neither was seen"];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let folio = Folio::new(8, 1);
+        folio.map(1);
+        let ours = Arc::new((folio, Mm::new(Layout::anonymous(1), &[pte(8, 0)])));
+        let theirs = ours.clone();
+        let other = thread::spawn(move || {
+            assert!(theirs.0.try_get());
+            theirs.1.table.ptep_get(0) != 0
+        });
+        let extra = count(&ours.0, &ours.1);
+        let mapped = other.join().expect("the other thread panicked");
+        outcomes.saw(ends[usize::from(mapped && extra == 1)]);
+    });
+}
+
+#[test]
+fn clearing_a_run_and_putting_off_its_flush_is_no_barrier() {
+    neither(|folio, mm| {
+        let (extra, _) = mm.walk(folio, 0, |walk| {
+            let run = PteRun::longest(walk).clear();
+            let extra = folio.ref_count() - 1;
+            run.commit().into_parts().1.left_with_task();
+            extra
+        });
+        extra
+    });
+}
+
+#[test]
+fn the_lock_of_the_counts_is_no_barrier() {
+    neither(|folio, mm| {
+        mm.table.get_and_clear(0);
+        folio.extra_refs()
+    });
+}
+
+/// The same of a folio that reclaim has isolated.
+fn stale_isolated(change: fn(&Machine), look: fn(&Machine) -> (bool, bool)) {
+    let ends = ["not yet", "in order", "the second and not the first"];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let spec = Spec {
+            pte: Some(WRITE),
+            dirty: false,
+            ..Spec::page_of(Mapping::Swap)
+        };
+        let machine = Arc::new(Machine::new(1, &[spec]));
+        let theirs = machine.clone();
+        let other = thread::spawn(move || look(&theirs));
+        change(&machine);
+        outcomes.saw(match other.join().expect("the other thread panicked") {
+            (false, _) => ends[0],
+            (true, true) => ends[1],
+            (true, false) => ends[2],
+        });
+    });
+}
+
+#[test]
+fn relaxed_set_flag() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).core.mark_dirty();
+            machine.folio(0).set(Flag::Poisoned);
+        },
+        |machine| {
+            let second = machine.folio(0).test(Flag::Poisoned);
+            smp_rmb();
+            (second, machine.folio(0).core.is_dirty())
+        },
+    );
+}
+
+#[test]
+fn relaxed_test_flag() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).core.mark_dirty();
+            smp_mb();
+            machine.folio(0).set(Flag::Poisoned);
+        },
+        |machine| {
+            let second = machine.folio(0).test(Flag::Poisoned);
+            (second, machine.folio(0).core.is_dirty())
+        },
+    );
+}
+
+/// And what it says may be old.
+#[test]
+fn stale_flag() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).set(Flag::Poisoned);
+            smp_mb();
+            machine.folio(0).core.mark_dirty();
+        },
+        |machine| {
+            let second = machine.folio(0).core.is_dirty();
+            (second, machine.folio(0).test(Flag::Poisoned))
+        },
+    );
+}
+
+#[test]
+fn stale_folio_mapped() {
+    stale_isolated(
+        |machine| {
+            assert!(machine.folio(0).trylock());
+            machine.try_to_unmap(0, &Default::default());
+            smp_mb();
+            machine.folio(0).set(Flag::Poisoned);
+        },
+        |machine| {
+            let second = machine.folio(0).test(Flag::Poisoned);
+            (second, !machine.mapped(0))
+        },
+    );
+}
+
+#[test]
+fn relaxed_folio_mapped() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).set(Flag::Poisoned);
+            smp_mb();
+            assert!(machine.folio(0).trylock());
+            machine.try_to_unmap(0, &Default::default());
+        },
+        |machine| {
+            let second = !machine.mapped(0);
+            (second, machine.folio(0).test(Flag::Poisoned))
+        },
+    );
+}
+
+#[test]
+fn relaxed_content() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).set(Flag::Poisoned);
+            machine.folio(0).write();
+        },
+        |machine| {
+            let second = machine.folio(0).content() == 1;
+            smp_rmb();
+            (second, machine.folio(0).test(Flag::Poisoned))
+        },
+    );
+}
+
+#[test]
+fn stale_content() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).write();
+            smp_mb();
+            machine.folio(0).set(Flag::Poisoned);
+        },
+        |machine| {
+            let second = machine.folio(0).test(Flag::Poisoned);
+            (second, machine.folio(0).content() == 1)
+        },
+    );
+}
+
+/// Both set something, and then look for what the other sets: one behind a barrier, one behind what
+/// `between` does. That neither sees the other must occur.
+fn neither_isolated(locked: bool, between: fn(&Isolated) -> bool) {
+    let ends = ["one was seen", "neither was seen"];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let spec = Spec {
+            dirty: false,
+            locked,
+            ..Spec::page_of(Mapping::Swap)
+        };
+        let machine = Arc::new(Machine::new(1, &[spec]));
+        let theirs = machine.clone();
+        let other = thread::spawn(move || {
+            theirs.folio(0).set(Flag::Poisoned);
+            smp_mb();
+            theirs.folio(0).core.is_dirty()
+        });
+        let folio = machine.folio(0);
+        folio.core.mark_dirty();
+        assert!(between(folio));
+        let seen = folio.test(Flag::Poisoned);
+        let seen = other.join().expect("the other thread panicked") || seen;
+        outcomes.saw(ends[usize::from(!seen)]);
+    });
+}
+
+#[test]
+fn locking_is_no_full_barrier() {
+    neither_isolated(false, |folio| folio.trylock());
+}
+
+#[test]
+fn unlocking_is_no_full_barrier() {
+    neither_isolated(true, |folio| {
+        folio.unlock();
+        true
+    });
+}

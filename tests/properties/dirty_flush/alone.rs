@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! C's loop itself, which the batch is compared with: what becomes of one folio, and what is
+//! counted, by 7.3's source.
+
+use super::*;
+use mm_shim::reclaim::report::Stat;
+
+const NR: u32 = 4;
+const PAGES: u64 = NR as u64;
+
+/// What is counted of a folio, and of nothing else.
+const SCANNED: Stat = Stat {
+    nr_scanned: PAGES,
+    nr_reclaimed: 0,
+    nr_activate: 0,
+    nr_unmap_fail: 0,
+    nr_ref_keep: 0,
+    nr_writeback: 0,
+    nr_immediate: 0,
+    nr_dirty: 0,
+    vmscan_write: 0,
+};
+
+const ACTIVATED: Stat = Stat {
+    nr_activate: PAGES,
+    ..SCANNED
+};
+
+const WRITTEN: Stat = Stat {
+    vmscan_write: PAGES,
+    ..SCANNED
+};
+
+/// Reclaims the one folio of a machine, unbatched.
+fn shrink(machine: &Machine) -> (Fate, Stat, usize) {
+    let report = List::new(machine, [0]).shrink_unbatched();
+    (report.fates[&0], report.stat, report.flushes)
+}
+
+fn assert_ends(spec: Spec, fate: Fate, stat: Stat) {
+    let machine = Machine::new(NR_CPUS, &[spec.clone()]);
+    let got = shrink(&machine);
+    assert_eq!((got.0, got.1), (fate, stat), "{spec:?}");
+}
+
+fn flagged(flag: Flag) -> Spec {
+    Spec {
+        flags: vec![flag],
+        ..dirty(NR)
+    }
+}
+
+fn written_by(write: Write) -> Spec {
+    Spec { write, ..dirty(NR) }
+}
+
+#[test]
+fn what_is_reclaimed() {
+    let reclaimed = |stat| Stat {
+        nr_reclaimed: PAGES,
+        ..stat
+    };
+    assert_ends(dirty(NR), Fate::Reclaimed, reclaimed(WRITTEN));
+    assert_ends(clean(NR), Fate::Reclaimed, reclaimed(SCANNED));
+    // Known to be dirty before it is unmapped.
+    let known = Stat {
+        nr_dirty: PAGES,
+        ..reclaimed(WRITTEN)
+    };
+    assert_ends(unmapped(NR), Fate::Reclaimed, known);
+    let split = Spec {
+        mapping: Mapping::Shmem,
+        ..written_by(Write::Split)
+    };
+    // Of its pages three come to the list by themselves, dirty.
+    let parts = Stat {
+        nr_dirty: PAGES - 1,
+        ..reclaimed(WRITTEN)
+    };
+    assert_ends(split, Fate::Reclaimed, parts);
+}
+
+#[test]
+fn what_is_not_even_unmapped() {
+    let stat = Stat {
+        nr_writeback: PAGES,
+        nr_dirty: PAGES,
+        ..ACTIVATED
+    };
+    assert_ends(flagged(Flag::Writeback), Fate::Activated, stat);
+    assert_ends(flagged(Flag::Unevictable), Fate::Kept, SCANNED);
+    let stat = Stat {
+        nr_ref_keep: PAGES,
+        ..SCANNED
+    };
+    assert_ends(flagged(Flag::Referenced), Fate::Kept, stat);
+    let stat = Stat {
+        nr_unmap_fail: PAGES,
+        ..ACTIVATED
+    };
+    assert_ends(flagged(Flag::Stuck), Fate::Activated, stat);
+    assert_ends(flagged(Flag::Poisoned), Fate::Kept, Stat::default());
+    let page = Spec {
+        nr: 1,
+        ..flagged(Flag::Poisoned)
+    };
+    assert_ends(page, Fate::Dropped, Stat::default());
+    let locked = Spec {
+        locked: true,
+        ..dirty(NR)
+    };
+    assert_ends(locked, Fate::Kept, Stat::default());
+}
+
+#[test]
+fn what_is_not_written() {
+    assert_ends(written_by(Write::Refused), Fate::Activated, ACTIVATED);
+    assert_ends(written_by(Write::Failed), Fate::Kept, WRITTEN);
+    assert_ends(written_by(Write::Begun), Fate::Kept, WRITTEN);
+    let of_a_file = Spec {
+        mapping: Mapping::File,
+        ..dirty(NR)
+    };
+    let stat = Stat {
+        nr_immediate: PAGES,
+        ..ACTIVATED
+    };
+    assert_ends(of_a_file, Fate::Activated, stat);
+}
+
+#[test]
+fn what_somebody_has() {
+    let machine = Machine::new(NR_CPUS, &[dirty(NR)]);
+    machine.folio(0).core.get(1);
+    assert_eq!(shrink(&machine), (Fate::Kept, SCANNED, 1));
+
+    let machine = Machine::new(NR_CPUS, &[dirty(NR)]);
+    let _pin = machine.pin_and_write(0).expect("it is mapped");
+    let (fate, stat, _) = shrink(&machine);
+    assert_eq!((fate, stat.nr_activate), (Fate::Activated, PAGES));
+}
+
+/// What is mlocked gives its slot back, if nobody names it and it is not being written.
+#[test]
+fn the_slot_of_what_is_mlocked() {
+    let mlocked = |flags: &[Flag]| Spec {
+        pte: None,
+        translated: false,
+        dirty: false,
+        flags: flags.to_vec(),
+        ..dirty(NR)
+    };
+    let machine = Machine::new(NR_CPUS, &[mlocked(&[Flag::Unevictable])]);
+    assert_eq!(shrink(&machine).0, Fate::Kept);
+    assert_eq!(machine.folio(0).mapping(), None);
+    assert!(machine.folio(0).core.is_dirty());
+
+    let machine = Machine::new(NR_CPUS, &[mlocked(&[Flag::Unevictable, Flag::Writeback])]);
+    assert_eq!(shrink(&machine).0, Fate::Kept);
+    assert_eq!(machine.folio(0).mapping(), Some(Mapping::Swap));
+}
+
+#[test]
+fn what_is_truncated_is_clean() {
+    let machine = Machine::new(
+        NR_CPUS,
+        &[Spec {
+            mapping: Mapping::Shmem,
+            ..unmapped(NR)
+        }],
+    );
+    machine.truncate(0);
+    assert!(!machine.folio(0).core.is_dirty());
+}
+
+/// What is freed meanwhile is flushed for, and with it what waits; what comes behind it, clean, is
+/// flushed for in the end, and not for the batch.
+#[test]
+fn a_batch_that_is_flushed_for_already_is_not_flushed_for() {
+    let mut specs = vec![dirty(1)];
+    specs.extend(std::iter::repeat_n(clean(1), FOLIO_BATCH_SIZE + 1));
+    specs.push(unmapped(1));
+    let last = specs.len() - 1;
+    specs.push(clean(1));
+    let machine = Machine::new(NR_CPUS, &specs);
+    let report = List::new(&machine, 0..specs.len()).shrink();
+    assert_eq!(batches(&report.events), [(2, vec![0, last])]);
+    assert_eq!(report.flushes, 2);
+}
