@@ -62,6 +62,7 @@ impl PtePart {
     /// All `nr` PTEs of a run, of which the first is `first`.
     #[inline]
     pub(crate) const fn whole(first: Pte, nr: RunLength) -> Self {
+        // INVARIANT: All of it.
         Self { first, at: 0, nr }
     }
 
@@ -247,6 +248,7 @@ pub fn folio_pte_batch<T: PteTable>(
     };
     let first = span.first;
     let step = T::Arch::pfn_step(first);
+    // INVARIANT: A span has a first PTE.
     let start = PteIndex {
         table: span.table,
         index: 0,
@@ -276,6 +278,7 @@ pub fn folio_pte_batch<T: PteTable>(
 #[cfg_attr(not(CONFIG_MM_BATCH_KUNIT_TEST), cfg(test))]
 mod tests {
     use super::*;
+    use core::cell::Cell;
 
     const YOUNG: u64 = 1;
     const DIRTY: u64 = 2;
@@ -289,6 +292,7 @@ mod tests {
         bits: [u64; 8],
         reach: Reach,
         hint: u32,
+        reads: Cell<u32>,
     }
 
     impl Words {
@@ -302,6 +306,7 @@ mod tests {
                 bits,
                 reach,
                 hint: 1,
+                reads: Cell::new(0),
             }
         }
 
@@ -344,6 +349,8 @@ mod tests {
         }
 
         fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
+            let reads = &at.table().reads;
+            reads.set(reads.get().wrapping_add(1));
             let bits = at.table().bits.get(at.get() as usize).copied();
             Pte::new(bits.map_or(u64::MAX, |bits| bits + STEP * u64::from(at.get())))
         }
@@ -398,6 +405,15 @@ mod tests {
         assert_eq!(words.run(Respect::NOTHING), 5);
         words.reach.vma = 0;
         assert_eq!(words.run(Respect::NOTHING), 1);
+    }
+
+    #[test]
+    fn what_a_hint_covers_is_not_read() {
+        for (hint, reads) in [(1, 8), (3, 3), (4, 2), (8, 1)] {
+            let mut words = Words::new([0; 8]);
+            words.hint = hint;
+            assert_eq!((words.run(Respect::NOTHING), words.reads.get()), (8, reads));
+        }
     }
 
     #[test]

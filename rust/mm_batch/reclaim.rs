@@ -26,7 +26,7 @@
 //!
 //! Why it is sound to let go of the lock in between: a fault that finds the folio in the swap cache
 //! maps it, which is seen under the lock; a zap keeps the references of its pages until it has
-//! flushed; and who else unmaps a folio that is isolated (migration of devices' memory, memory
+//! flushed; and who else unmaps a folio that is isolated (migration to a device, memory
 //! failure) flushes before anybody gets its lock. Reclaim alone puts a flush off. So no flush is
 //! owed for what any of them leaves.
 //!

@@ -6,6 +6,7 @@ use crate::ptes::{
     case,
     without_cont,
     Case,
+    GROUP,
     NR,
     RESTORABLE, //
 };
@@ -123,6 +124,10 @@ proptest! {
         let (mapped, before) = (case.mapped().count(), mm.rss());
         prop_assert!(unmap_all(&case, &mm, &folio, differences));
         prop_assert_eq!(without_cont(mm.table.words()), one_by_one(&case));
+        // Of a group that a run begins or ends in, nothing is contiguous any more.
+        let words = mm.table.words();
+        let left = |i: usize| words.iter().skip(i / GROUP * GROUP).take(GROUP).any(|word| word & CONT != 0);
+        prop_assert!(!case.mapped().any(left));
         prop_assert_eq!((folio.mapcount(), folio.ref_count()), (0, 1));
         prop_assert_eq!(mm.rss().pages, before.pages - mapped as i64);
         prop_assert_eq!(mm.rss().hiwater, before.pages);

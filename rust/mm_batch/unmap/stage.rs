@@ -142,7 +142,7 @@ pub trait Check<W: UnmapWalk>: Sized {
 pub struct Checked<C>(C);
 
 #[allow(unsafe_code)]
-// SAFETY: Nothing is taken; and of what it says nothing unsafe relies on.
+// SAFETY: Nothing is taken, and nothing unsafe relies on what it says.
 unsafe impl<W: UnmapWalk, C: Check<W>> Stage<W> for Checked<C> {
     type Behind = Cleared;
     type Refused = C::Refused;

@@ -116,7 +116,8 @@ def cost_table(results):
                     for n in ("ns_net", "ns"))
         off, on = (results.median(kib, how, x, "whole") / 1e6 for x in (False, True))
         seen, said = results.cost(kib, how)
-        rows.append([f"{kib} KiB {how}", f"{net:.1f}", f"{raw:.1f}", f"{off:.2f} M", f"{on:.2f} M", f"{seen / 1e6:.2f} M", f"{said / 1e6:.2f} M"])
+        rows.append([f"{kib} KiB {how}", f"{net:.1f}", f"{raw:.1f}", f"{off:.2f} M", f"{on:.2f} M",
+                     f"{seen / 1e6:.2f} M", f"{said / 1e6:.2f} M"])
     return rows
 
 

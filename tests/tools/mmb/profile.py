@@ -3,9 +3,9 @@
 
 The kernel is the one that `make evaluate` measures. The plugin counts while the row is timed, that is between
 one clock read of who times it and its next (tests/tools/profile/profile.c): a module, or for reclaim the meter,
-around try_to_unmap(). A row that user space times is what is done within a call of the kernel. Two boots differ in the loops alone, or in how often the workload runs; the difference of
-their counts, divided by the difference of their pages or loops, is the row and nothing else. That its sum is
-the row's figure is checked.
+around try_to_unmap(). A row that user space times is what is done within a call of the kernel. Two boots differ in
+the loops alone, or in how often the workload runs; the difference of their counts, divided by the difference of
+their pages or loops, is the row and nothing else. That its sum is the row's figure is checked.
 
 Functions are those of the symbol table: what the compiler inlined counts for the function that it is in.
 """

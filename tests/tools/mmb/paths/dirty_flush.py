@@ -9,15 +9,16 @@ anon_unmap is `rust` in all rows, and only this path's mode changes.
 
 pageout-: 256 MiB of anonymous memory (64 in a short run), aligned to PMDs, are written to by a thread on each CPU, and
 given to madvise(MADV_PAGEOUT) by the first, while each of the others writes elsewhere in the same mm, every 2 ms, so
-that no CPU forgets its translations. flushes_per_dirty_folio is how many flushes were done, that is how often arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter).
-MADV_PAGEOUT reclaims a PMD at a time, so that 512 folios take 17 flushes.
+that no CPU forgets its translations. flushes_per_dirty_folio is how many flushes were done, that is how often
+arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter). MADV_PAGEOUT reclaims a PMD at a
+time, so that 512 folios take 17 flushes.
 
-stress-ng-: the series' own workload, `stress-ng --vm N --vm-keep` with swap (zram), in a memory cgroup whose limit is
-a quarter of what is mapped. The series had 16 workers with 2 GiB in all under 512 MiB, on 16 CPUs, for 60 s; here
+stress-ng-: the posted series' own workload, `stress-ng --vm N --vm-keep` with swap (zram), in a memory cgroup whose
+limit is a quarter of what is mapped. It had 16 workers with 2 GiB in all under 512 MiB, on 16 CPUs, for 60 s; here
 each worker has {stress_mib} MiB (STRESS_MIB), one for each CPU, 4 in most rows, and a run ends when 250,000
 pages were stolen (25,000 in a short run, 50,000 with 16 CPUs): in fixed time, the better side does more work, and
 another part of it. Shootdowns and call IPIs are the rows TLB and CAL of /proc/interrupts. -classic is without
-LRU_GEN. Lists of a cgroup are short, so most batches are. The series says of 16 CPUs and 60 s: -68.2 % shootdowns and
+LRU_GEN. Lists of a cgroup are short, so most batches are. It says of 16 CPUs and 60 s: -68.2 % shootdowns and
 -57.4 % IPIs in all, which per stolen page is -72.9 and -63.8 %. bogo_ops is stress-ng's own figure, 0 where it has
 none when it is stopped.
 
