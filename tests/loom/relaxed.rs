@@ -5,7 +5,8 @@
 
 use crate::weak::{
     pin,
-    stale, //
+    stale,
+    stale_in, //
 };
 use mm_batch::unmap::PteRun;
 use mm_shim::{
@@ -152,23 +153,18 @@ fn relaxed_extra_refs() {
 /// The dirty bit that the hardware sets.
 #[test]
 fn relaxed_hardware_write() {
-    let ends = ["not yet", "in order", "the second and not the first"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
-        let shim = Arc::new((Folio::new(8, 1), Table::new(&[pte(8, WRITE)])));
-        let theirs = shim.clone();
-        let other = thread::spawn(move || {
-            let second = theirs.1.ptep_get(0) & DIRTY != 0;
+    stale_in(
+        || (Folio::new(8, 1), Table::new(&[pte(8, WRITE)])),
+        |(folio, table)| {
+            folio.mark_dirty();
+            table.hardware_write(0);
+        },
+        |(folio, table)| {
+            let second = table.ptep_get(0) & DIRTY != 0;
             smp_rmb();
-            (second, theirs.0.is_dirty())
-        });
-        shim.0.mark_dirty();
-        shim.1.hardware_write(0);
-        outcomes.saw(match other.join().expect("the other thread panicked") {
-            (false, _) => ends[0],
-            (true, true) => ends[1],
-            (true, false) => ends[2],
-        });
-    });
+            (second, folio.is_dirty())
+        },
+    );
 }
 
 /// One clears a PTE and counts references, as `count` does; another takes one and looks at the PTE.
@@ -213,23 +209,15 @@ fn the_lock_of_the_counts_is_no_barrier() {
 
 /// The same of a folio that reclaim has isolated.
 fn stale_isolated(change: fn(&Machine), look: fn(&Machine) -> (bool, bool)) {
-    let ends = ["not yet", "in order", "the second and not the first"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
+    let machine = || {
         let spec = Spec {
             pte: Some(WRITE),
             dirty: false,
             ..Spec::page_of(Mapping::Swap)
         };
-        let machine = Arc::new(Machine::new(1, &[spec]));
-        let theirs = machine.clone();
-        let other = thread::spawn(move || look(&theirs));
-        change(&machine);
-        outcomes.saw(match other.join().expect("the other thread panicked") {
-            (false, _) => ends[0],
-            (true, true) => ends[1],
-            (true, false) => ends[2],
-        });
-    });
+        Machine::new(1, &[spec])
+    };
+    stale_in(machine, change, look);
 }
 
 #[test]

@@ -37,19 +37,31 @@ pub(crate) struct Shim {
 }
 
 pub(crate) fn stale(change: fn(&Shim), look: fn(&Shim) -> (bool, bool)) {
-    let ends = ["not yet", "in order", "the second and not the first"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
+    let shim = || {
         let folio = Folio::new(8, 1);
         folio.map(1);
         folio.anon.set_exclusive(0);
-        let shim = Arc::new(Shim {
+        Shim {
             folio,
             table: Table::new(&[pte(8, 0)]),
             page: Page::new(1),
-        });
-        let theirs = shim.clone();
+        }
+    };
+    stale_in(shim, change, look);
+}
+
+/// The same with anything that two threads share.
+pub(crate) fn stale_in<T: Send + Sync + 'static>(
+    make: fn() -> T,
+    change: fn(&T),
+    look: fn(&T) -> (bool, bool),
+) {
+    let ends = ["not yet", "in order", "the second and not the first"];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let ours = Arc::new(make());
+        let theirs = ours.clone();
         let other = thread::spawn(move || look(&theirs));
-        change(&shim);
+        change(&ours);
         outcomes.saw(match other.join().expect("the other thread panicked") {
             (false, _) => ends[0],
             (true, true) => ends[1],

@@ -75,6 +75,20 @@ fn waiting<'r, 'l, 'm>(
     }
 }
 
+/// A batch of the next three.
+fn three<'r, 'l, 'm>(
+    unmapping: &mut Unmapping<'r, Port<'l, 'm>>,
+    mut lock: FolioLock<'r>,
+) -> (Collecting<'r, Port<'l, 'm>>, FolioLock<'r>) {
+    let mut batch = Collecting::new(unmapping);
+    for _ in 0..3 {
+        let (folio, unlocked) = waiting(unmapping, lock, &batch);
+        lock = unlocked;
+        assert!(batch.push(folio).is_ok());
+    }
+    (batch, lock)
+}
+
 #[test]
 fn one_that_owes_is_kept_if_it_is_dropped() {
     let report = shrink(&[OWING], |mut unmapping, lock| {
@@ -149,13 +163,8 @@ fn a_batch_that_is_dropped_keeps_its_folios() {
 
 #[test]
 fn what_is_not_taken_of_a_batch_is_kept() {
-    let report = shrink(&[OWING; 3], |mut unmapping, mut lock| {
-        let mut batch = Collecting::new(&unmapping);
-        for _ in 0..3 {
-            let (folio, unlocked) = waiting(&mut unmapping, lock, &batch);
-            lock = unlocked;
-            assert!(batch.push(folio).is_ok());
-        }
+    let report = shrink(&[OWING; 3], |mut unmapping, lock| {
+        let (mut batch, lock) = three(&mut unmapping, lock);
         let mut flushed = batch.flush(&unmapping, &lock);
         let first = flushed.next_settled().expect("three wait");
         let locked = first.lock(lock).expect("nobody else locks");
@@ -174,13 +183,8 @@ fn what_is_not_taken_of_a_batch_is_kept() {
 /// None but the token itself is lost.
 #[test]
 fn what_was_not_taken_of_a_leaked_batch_comes_with_the_next() {
-    let report = shrink(&[OWING; 3], |mut unmapping, mut lock| {
-        let mut batch = Collecting::new(&unmapping);
-        for _ in 0..3 {
-            let (folio, unlocked) = waiting(&mut unmapping, lock, &batch);
-            lock = unlocked;
-            assert!(batch.push(folio).is_ok());
-        }
+    let report = shrink(&[OWING; 3], |mut unmapping, lock| {
+        let (mut batch, lock) = three(&mut unmapping, lock);
         let mut leaked = batch.flush(&unmapping, &lock);
         drop(leaked.next_settled());
         mem::forget(leaked);
