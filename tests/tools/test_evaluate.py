@@ -185,6 +185,15 @@ class RowsOfTheTable(unittest.TestCase):
                 self.assertEqual((modes[0], set(modes)), (modes[-1], set(rows.modes_of(row, "release"))))
             self.assertEqual({line.split()[4] for line in runs}, {",".join((row.metric, *row.more))})
 
+    def test_free_lists_are_not_those_of_booting(self):
+        bench, other = ([r for r in rows.ROWS if r.boot == boot] for boot in (workloads.BENCH, workloads.RECLAIM))
+        job = rows.job(bench, "release", "short", 3, 4).splitlines()
+        before = job[:[line.startswith("row ") for line in job].index(True)]
+        first = bench[0]
+        self.assertEqual(before[-3:], [f"set_mode {first.path} {mode} && settle && {first.command_for('short', 4)}"
+                                       for mode in rows.modes_of(first, "release")])
+        self.assertNotIn("set_mode", rows.job(other, "release", "short", 3, 4))
+
     def test_longer_is_longer(self):
         for row in [row for row in rows.ROWS if not row.counts]:
             short = rows.job([row], "release", "short", 3, 1)
