@@ -16,7 +16,7 @@
 static unsigned int seconds = 2;
 static atomic_bool stop;
 /* What should be there, or came by another way; where the kernel wants it for O_DIRECT. */
-static char seen[FOLIO] __attribute__((aligned(PAGE)));
+static char seen[FOLIO] __attribute__((aligned(PAGE), unused));
 
 static inline struct timespec begin(void)
 {
@@ -26,13 +26,29 @@ static inline struct timespec begin(void)
 	return now;
 }
 
-/* On a busy machine a race may not have been @met in its time: then it has ten times as long. */
+/* On a busy machine a race may not have been @met in its time: then it has ten times as long, and a minute. */
 static inline bool out_of_time(struct timespec start, bool met)
 {
 	struct timespec now = begin();
 	time_t took = now.tv_sec - start.tv_sec - (now.tv_nsec < start.tv_nsec);
 
-	return took >= (time_t)seconds * (met ? 1 : 10);
+	return took >= (time_t)(met ? seconds : 10 * seconds + 60);
+}
+
+/* Anonymous, or of a file in memory. */
+static inline char *memory(unsigned long size, bool shared)
+{
+	char *at = map(reserve(), size, MAP_PRIVATE);
+	int fd;
+
+	if (!shared)
+		return at;
+	fd = memfd_create("memory", 0);
+	if (fd < 0 || ftruncate(fd, size) ||
+	    mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != at)
+		ksft_exit_fail_msg("memfd: %s\n", strerror(errno));
+	close(fd);
+	return at;
 }
 
 static inline void stay_on(int cpu)

@@ -5,23 +5,19 @@
  *
  *	uffd_move_stale [SECONDS]
  *
- * Reclaim unlocks a dirty page without a flush where it may not write: without __GFP_IO, as
- * memory.reclaim is behind PR_SET_IO_FLUSHER. It then unmaps only what is in the swap cache
- * already. What was swapped out and read is there, mapped writable and exclusive, unless the device
- * is a synchronous one, whose pages leave the cache as they are read: a loop device is not.
+ * Reclaim that may not write unmaps, of what is anonymous, only what is in the swap cache already.
+ * What was swapped out and read is there, mapped writable and exclusive, unless the device is a
+ * synchronous one, whose pages leave the cache as they are read: a loop device is not.
  *
- * A thread that preempts reclaim moves what it finds unmapped, and has another CPU write then. It
- * may come when all is flushed; so it tries often. Without the flush in UFFDIO_MOVE, on x86 in an
- * emulator, one page in twelve is written to, a few each second. Skipped on arm64, where this
- * could not fail: it flushes when reclaim looks whether a page was used.
+ * Without the flush in UFFDIO_MOVE, on x86 in an emulator, one page in twelve is written to, a few
+ * each second. Skipped on arm64, where this could not fail: it flushes when reclaim looks whether a
+ * page was used.
  *
- * Needs root, two CPUs, cgroup2 on /sys/fs/cgroup, and loop devices.
+ * Needs what uffd_stale.h does, and loop devices.
  */
 
 #define _GNU_SOURCE
-#include <sys/prctl.h>
-
-#include "anon_unmap_race.h"
+#include "uffd_stale.h"
 #include "swap_device.h"
 
 /* Of newer headers than one may have. */
@@ -37,20 +33,11 @@ struct uffdio_move {
 };
 #endif
 
-#define COUNT 32
-#define SIZE (COUNT * PAGE)
-#define SHARERS 48
 #define SWAP_SIZE (16 * 1024 * KIB)
 #define KPF_WRITEBACK 8
 #define KPF_SWAPCACHE 13
 
-static char *src, *dst;
-static int uffd;
-/* The page that is to be written to, and the last one that was. */
-static atomic_int wanted, written;
-/* Changes when nobody moves. */
-static atomic_bool reclaiming;
-static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
+static char *dst;
 static unsigned long moved, cached, astray;
 
 static uint64_t flags_of(const char *at)
@@ -83,35 +70,11 @@ static void fill_cache(void)
 		ksft_exit_fail_msg("MADV_COLD: %s\n", strerror(errno));
 }
 
-/*
- * Uses all pages while there is reclaim: reads, or a fault would take them out of the swap cache,
- * then writes. Where it is told a page, it writes the last byte.
- */
-static void *use(void *unused)
+static void have_written(unsigned int page)
 {
-	unsigned int page = 0;
+	int number = want_written(page);
 
-	stay_on(1);
-	for (int now = 0; now >= 0; now = atomic_load(&wanted)) {
-		volatile char *first = src + page * PAGE;
-
-		if (now != atomic_load(&written)) {
-			src[now * PAGE - 1] = 'X';
-			atomic_store(&written, now);
-		} else if (atomic_load(&reclaiming)) {
-			*first = *first;
-			page = (page + 1) % COUNT;
-		}
-		relax();
-	}
-	return unused;
-}
-
-/* Page numbers are from one on. */
-static void have_written(int page)
-{
-	atomic_store(&wanted, page);
-	for (unsigned int turns = 0; atomic_load(&written) != page; turns++) {
+	for (unsigned int turns = 0; atomic_load(&written) != number; turns++) {
 		relax();
 		/* It may wait for what reclaim has locked. */
 		if (turns > 100)
@@ -130,73 +93,35 @@ static bool move(unsigned int page)
 }
 
 /* Moves each page that is in swap, writes where it was, and looks at it. */
-static void move_swapped(void)
+static void look(bool while_reclaiming)
 {
 	uint64_t entries[COUNT];
 
-	if (pread(pagemap_fd, entries, sizeof(entries), (uintptr_t)src / PAGE * 8) != sizeof(entries))
-		ksft_exit_fail_msg("pagemap: %s\n", strerror(errno));
+	if (!while_reclaiming)
+		return;
+	entries_of_src(entries);
 	for (unsigned int i = 0; i < COUNT; i++) {
 		if (!(entries[i] & PM_SWAP) || !move(i))
 			continue;
 		/* To a new page there, which is not looked at. */
-		have_written(i + 1);
+		have_written(i);
 		moved++;
 		memset(seen, i + 1, PAGE);
 		astray += !!memcmp(dst + i * PAGE, seen, PAGE);
 	}
 }
 
-/* Runs on reclaim's CPU before it: as long as this does, reclaim stays where it is. */
-static void *move_on(void *unused)
+static void one_round(unsigned int unused)
 {
-	stay_on(0);
-	go_first();
-	while (!atomic_load(&stop)) {
-		usleep(100);
-		pthread_mutex_lock(&moving);
-		if (atomic_load(&reclaiming))
-			move_swapped();
-		pthread_mutex_unlock(&moving);
-	}
-	return unused;
-}
-
-/*
- * Pages that many have, which reclaim looks at for long: in the same list behind pages that it has
- * unmapped, they put off the flush of these.
- */
-static void share_pages(struct sharer *sharers)
-{
-	char *at = map(src + 2 * PMD - SIZE, SIZE, MAP_PRIVATE);
-
-	if (madvise(at, SIZE, MADV_NOHUGEPAGE) || madvise(src, SIZE, MADV_DONTFORK))
-		ksft_exit_fail_msg("madvise: %s\n", strerror(errno));
-	fill_on(at, SIZE, 1);
-	for (unsigned int i = 0; i < SHARERS; i++)
-		sharers[i] = share();
-}
-
-static void one_round(void)
-{
+	(void)unused;
 	fill_cache();
-	if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0))
-		ksft_exit_fail_msg("PR_SET_IO_FLUSHER: %s\n", strerror(errno));
-	atomic_store(&reclaiming, true);
-	reclaim_once("1M swappiness=max");
-	pthread_mutex_lock(&moving);
-	atomic_store(&reclaiming, false);
-	pthread_mutex_unlock(&moving);
-	prctl(PR_SET_IO_FLUSHER, 0, 0, 0, 0);
+	reclaim_used(false);
 	if (madvise(src, SIZE, MADV_DONTNEED) || madvise(dst, SIZE, MADV_DONTNEED))
 		ksft_exit_fail_msg("MADV_DONTNEED: %s\n", strerror(errno));
 }
 
 int main(int argc, char **argv)
 {
-	struct sharer sharers[SHARERS];
-	struct timespec start;
-	pthread_t threads[2];
 	unsigned int rounds;
 	struct swap loop;
 	int file;
@@ -219,21 +144,7 @@ int main(int argc, char **argv)
 	if (madvise(src, PMD, MADV_NOHUGEPAGE))
 		ksft_exit_fail_msg("MADV_NOHUGEPAGE: %s\n", strerror(errno));
 	uffd = userfault(dst, SIZE, UFFD_FEATURE_MOVE, UFFDIO_REGISTER_MODE_MISSING);
-	share_pages(sharers);
-	stay_on(0);
-	if (pthread_create(&threads[0], NULL, use, NULL) ||
-	    pthread_create(&threads[1], NULL, move_on, NULL))
-		ksft_exit_fail_msg("pthread_create\n");
-	start = begin();
-	for (rounds = 0; !out_of_time(start, moved); rounds++)
-		one_round();
-	atomic_store(&stop, true);
-	atomic_store(&wanted, -1);
-	for (unsigned int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	/* The last first: each has the pipes of those before it. */
-	for (unsigned int i = SHARERS; i--;)
-		unshare_from(sharers[i]);
+	rounds = race(one_round, &moved);
 	swap_off(&loop);
 	ksft_print_msg("%u rounds, %lu pages in the swap cache, %lu moved, %lu written to where they were\n",
 		       rounds, cached, moved, astray);

@@ -78,22 +78,6 @@ static inline void *stop_reclaim(void *unused)
 	return unused;
 }
 
-/* Anonymous, or of a file in memory. */
-static inline char *memory(unsigned long size, bool shared)
-{
-	char *at = map(reserve(), size, MAP_PRIVATE);
-	int fd;
-
-	if (!shared)
-		return at;
-	fd = memfd_create("writers", 0);
-	if (fd < 0 || ftruncate(fd, size) ||
-	    mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != at)
-		ksft_exit_fail_msg("memfd: %s\n", strerror(errno));
-	close(fd);
-	return at;
-}
-
 static inline void start_writers(char *at, unsigned long size, bool with_zeroes)
 {
 	written_to = at;
