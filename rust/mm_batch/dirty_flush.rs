@@ -10,10 +10,11 @@
 //!                                                                  kept         kept  written
 //! ```
 //!
-//! Folios are written out in the order in which they were unmapped, as those of neighbouring swap
-//! slots make one I/O. A folio for which no flush is owed does not wait, unless one in front of it
-//! does: then the batch ends with it. So on x86 with one CPU, which has nobody to interrupt, there
-//! are no batches. (arm64 puts off a flush, and waits for it, in any case.)
+//! Those of a batch are written out in the order in which they were unmapped, as those of
+//! neighbouring swap slots make one I/O. (Shmem gets its slots only then: behind what is anonymous
+//! and of the same batch.) A folio for which no flush is owed does not wait, unless one in front of
+//! it does: then the batch ends with it. So on x86 with one CPU, which has nobody to interrupt,
+//! there are no batches. (arm64 puts off a flush, and waits for it, in any case.)
 
 #![forbid(unsafe_code)]
 
@@ -37,8 +38,9 @@ pub const BATCH_PAGES: u32 = 512;
 /// returns, and so are those that came to the list meanwhile.
 ///
 /// Context: process context; may sleep. No folio is locked where it waits for other CPUs on behalf
-/// of a batch, and never more than one. (Unmapping may flush at once, and splitting does, each with
-/// its folio locked, as without batches.)
+/// of a batch, and never more than one. (Unmapping may flush at once, and splitting does, and what
+/// must not be unlocked before it is flushed for is, each with its folio locked, as without
+/// batches.)
 ///
 /// C: the loop of `shrink_folio_list()`, mm/vmscan.c, 7.3.
 #[inline]

@@ -87,10 +87,12 @@ pub unsafe trait FolioList {
     /// What a folio is of: the swap cache, or a file of shmem.
     type Mapping: Debug;
 
-    /// Reclaims what is clean, and, if no folio is `waiting`, what is dirty and has no flush owed;
-    /// up to the next folio that is neither. That one is off the list, locked, unmapped by this
-    /// task or not mapped at all, not pinned, and dirty; writing it out is allowed, and who gets it
-    /// has its reference of isolation. None: the list is empty.
+    /// Reclaims what is clean, and, if no folio is `waiting`, what is dirty and has no flush owed,
+    /// or must be flushed for before it is unlocked; up to the next folio that is neither. That one
+    /// is off the list, locked, unmapped by this task or not mapped at all, not pinned, and dirty;
+    /// writing it out is allowed, and who gets it has its reference of isolation. If folios are
+    /// waiting, it may have been flushed for just now. None: the list is empty, or the next folio
+    /// is to be waited for, which nothing that is `waiting` must: ask again without.
     ///
     /// May sleep.
     ///

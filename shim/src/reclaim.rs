@@ -166,6 +166,13 @@ impl Folio {
         step!("{flag:?}");
     }
 
+    /// Its writeback ends, which was waited for.
+    fn written_out(&self) {
+        self.flags
+            .fetch_and(!(1 << Flag::WaitedFor as u32), Relaxed);
+        step!("folio_wait_writeback()");
+    }
+
     /// Locks it, unless somebody has: whether it did.
     pub fn trylock(&self) -> bool {
         let locked = !smp::test_and_set_bit_lock(LOCKED, &self.lock);

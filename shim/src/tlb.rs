@@ -197,9 +197,14 @@ impl Deferred {
         self.writable.get()
     }
 
+    /// Whether a CPU may have a translation that is left.
+    pub fn pending(&self) -> bool {
+        self.flush_required.get()
+    }
+
     /// Flushes, if one is owed.
     pub fn flush(&self, cpus: &Cpus) {
-        if !self.flush_required.get() {
+        if !self.pending() {
             return;
         }
         cpus.flush();

@@ -81,7 +81,9 @@ fn spec() -> impl Strategy<Value = Spec> {
         1 => Just(Some(Flag::Unevictable)),
         1 => Just(Some(Flag::Poisoned)),
         1 => Just(Some(Flag::Referenced)),
-        1 => Just(Some(Flag::Stuck))
+        1 => Just(Some(Flag::Stuck)),
+        1 => Just(Some(Flag::WaitedFor)),
+        2 => Just(Some(Flag::FlushedFirst))
     ];
     let write = prop_oneof![
         8 => Just(Write::Done),
@@ -196,7 +198,9 @@ fn assert_batches(specs: &[Spec], report: &Report) {
     });
     assert_eq!(unlocked, retried, "who waits is taken in turn");
     assert_eq!(report.events.last(), Some(&Event::Exhausted));
-    assert!(report.flushes <= got.len() + report.fates.len() / FOLIO_BATCH_SIZE + 1);
+    let first = |spec: &&Spec| spec.flags.contains(&Flag::FlushedFirst);
+    let at_once = specs.iter().filter(first).count();
+    assert!(report.flushes <= got.len() + at_once + report.fates.len() / FOLIO_BATCH_SIZE + 1);
 }
 
 /// A CPU writes by a translation that is left, if there is one.
@@ -347,6 +351,71 @@ fn who_owes_nothing_ends_the_batch_that_waits() {
         &[Event::Exhausted],
     ];
     assert_eq!(report.events, events.concat());
+}
+
+/// The end of a folio that has waited, or of one that has not.
+fn written_by_itself(folio: usize, waited: bool) -> Vec<Event> {
+    let end = [
+        Event::Retried(folio),
+        Event::PagedOut(folio),
+        Event::Written(folio),
+    ];
+    end[usize::from(!waited)..].to_vec()
+}
+
+/// Reclaim waits for the writeback of a folio, of a legacy cgroup: nothing else waits for it, too.
+#[test]
+fn a_batch_is_written_before_writeback_is_waited_for() {
+    let waited_for = Spec {
+        flags: vec![Flag::WaitedFor],
+        ..unmapped(1)
+    };
+    let machine = Machine::new(NR_CPUS, &[dirty(1), waited_for, dirty(1)]);
+    let report = List::new(&machine, 0..3).shrink();
+    let events = [
+        vec![Event::Given(0, true), Event::Unlocked(0)],
+        vec![Event::Exhausted, Event::Flushed(1)],
+        written_by_itself(0, true),
+        written_by_itself(1, false),
+        vec![Event::Given(2, true), Event::Unlocked(2)],
+        vec![Event::Exhausted, Event::Flushed(1)],
+        written_by_itself(2, true),
+        vec![Event::Exhausted],
+    ];
+    assert_eq!(report.events, events.concat());
+    assert_eq!(report.stat.nr_scanned, 4);
+}
+
+/// Who may not be unlocked before he is flushed for does not wait alone, and ends the batch that
+/// waits.
+#[test]
+fn who_is_flushed_for_first_ends_the_batch() {
+    let flushed_first = Spec {
+        flags: vec![Flag::FlushedFirst],
+        ..dirty(16)
+    };
+    let specs = [
+        flushed_first.clone(),
+        dirty(1),
+        flushed_first.clone(),
+        dirty(1),
+    ];
+    let machine = Machine::new(NR_CPUS, &specs);
+    let report = List::new(&machine, 0..4).shrink();
+    let events = [
+        written_by_itself(0, false),
+        vec![Event::Given(1, true), Event::Unlocked(1)],
+        vec![Event::Given(2, false), Event::Unlocked(2)],
+        vec![Event::Flushed(17)],
+        written_by_itself(1, true),
+        written_by_itself(2, true),
+        vec![Event::Given(3, true), Event::Unlocked(3)],
+        vec![Event::Exhausted, Event::Flushed(1)],
+        written_by_itself(3, true),
+        vec![Event::Exhausted],
+    ];
+    assert_eq!(report.events, events.concat());
+    assert_eq!(report.flushes, 3);
 }
 
 /// What a split brings to the list is reclaimed as well, by a batch of its own.

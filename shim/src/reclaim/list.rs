@@ -13,8 +13,8 @@
 //! | the rest                     | [`crate::reclaim`], [`crate::tlb`]                         |
 //!
 //! The model checks what the methods ask of who calls them: a folio that is unlocked, put back or
-//! written out though it may not be panics, as do two locks at once, a lock across a flush, and a
-//! folio that is in nobody's hands in the end.
+//! written out though it may not be panics, as do two locks at once, a lock across a flush, a folio
+//! that waits for the writeback of another, and one that is in nobody's hands in the end.
 //!
 //! Left out: demotion, `folio_alloc_swap()` (anonymous folios have their slots), lazyfree,
 //! references beyond a flag, throttling, memcg's counters.
@@ -71,6 +71,7 @@ pub struct List<'m> {
     pub(super) stat: Cell<Stat>,
     pub(super) list: RefCell<VecDeque<usize>>,
     pub(super) free_folios: RefCell<Vec<usize>>,
+    pub(super) under_writeback: Cell<Option<usize>>,
     places: RefCell<BTreeMap<usize, Place>>,
     locked: Cell<Option<usize>>,
     events: RefCell<Vec<Event>>,
@@ -86,6 +87,7 @@ impl<'m> List<'m> {
             stat: Cell::default(),
             list: RefCell::default(),
             free_folios: RefCell::default(),
+            under_writeback: Cell::new(None),
             places: RefCell::default(),
             locked: Cell::new(None),
             events: RefCell::default(),
@@ -215,6 +217,23 @@ impl<'m> List<'m> {
         Some(folio)
     }
 
+    /// Waits for the writeback of a folio that was taken off the list, which is the next one then.
+    ///
+    /// # Panics
+    ///
+    /// If another one is off the list, and so waits for this, too.
+    pub(super) fn wait_for_writeback(&self, index: usize) {
+        self.assert_none_locked("waiting for writeback");
+        let mut places = self.places.borrow_mut();
+        places.insert(index, Place::OnList);
+        assert!(
+            !places.values().any(|&place| place == Place::OffList),
+            "waiting for writeback while a folio waits for a flush"
+        );
+        self.folio(index).written_out();
+        self.list.borrow_mut().push_front(index);
+    }
+
     /// A folio that is not locked goes where it ends.
     pub(super) fn end(&self, index: usize, fate: Fate) {
         self.assert_off_list(index, "putting back");
@@ -283,6 +302,10 @@ unsafe impl FolioList for Port<'_, '_> {
     }
 
     unsafe fn folio_unlock(&self, folio: usize) {
+        assert!(
+            !(self.0.folio(folio).test(Flag::FlushedFirst) && self.0.deferred.pending()),
+            "a folio is unlocked before it is flushed for"
+        );
         self.0.unlock(folio);
         self.0.note(Event::Unlocked(folio));
         self.0.happens(folio, Window::Unlocked);

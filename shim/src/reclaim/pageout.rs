@@ -40,28 +40,53 @@ pub(super) enum Dirty {
     HandOut,
 }
 
+/// What comes of looking at a folio.
+enum Looked {
+    /// It has its end.
+    Ended,
+    /// Its writeback is to be waited for. It is not locked.
+    UnderWriteback,
+    /// It is dirty, and locked.
+    Dirty,
+}
+
 impl List<'_> {
-    /// Deals with each folio, up to one that is handed out: that is dirty, and locked.
+    /// Deals with each folio, up to one that is handed out: that is dirty, and locked. Or, where
+    /// folios wait for a flush, up to one that takes waiting for its writeback.
     pub(super) fn shrink_folios(&self, dirty: Dirty) -> Option<usize> {
+        if let Some(index) = self.under_writeback.take() {
+            self.wait_for_writeback(index);
+        }
         loop {
             let index = self.take()?;
-            if !self.shrink_to_dirty(index) {
-                continue;
-            }
-            match dirty {
-                Dirty::HandOut => return Some(index),
-                Dirty::HandOutOwed if self.deferred.writable() => return Some(index),
-                Dirty::HandOutOwed | Dirty::Write => self.write_at_once(index),
+            let may_wait = || !self.folio(index).test(Flag::FlushedFirst);
+            match (self.shrink_to_dirty(index), dirty) {
+                (Looked::Ended, _) => (),
+                (Looked::UnderWriteback, Dirty::HandOut) => {
+                    self.under_writeback.set(Some(index));
+                    return None;
+                }
+                (Looked::UnderWriteback, _) => self.wait_for_writeback(index),
+                (Looked::Dirty, Dirty::HandOut) => {
+                    if !may_wait() {
+                        self.deferred.flush(&self.machine.cpus);
+                    }
+                    return Some(index);
+                }
+                (Looked::Dirty, Dirty::HandOutOwed) if self.deferred.writable() && may_wait() => {
+                    return Some(index);
+                }
+                (Looked::Dirty, _) => self.write_at_once(index),
             }
         }
     }
 
-    fn shrink_to_dirty(&self, index: usize) -> bool {
+    fn shrink_to_dirty(&self, index: usize) -> Looked {
         let (machine, folio) = (self.machine, self.folio(index));
         let nr = u64::from(folio.nr());
         if !self.trylock(index) {
             self.end(index, Fate::Kept);
-            return false;
+            return Looked::Ended;
         }
         if folio.test(Flag::Poisoned) {
             if nr > 1 {
@@ -74,47 +99,52 @@ impl List<'_> {
                 self.end_locked(index, Fate::Dropped);
                 machine.put(index, 1);
             }
-            return false;
+            return Looked::Ended;
         }
         self.count(|stat| stat.nr_scanned += nr);
         if folio.test(Flag::Unevictable) {
             self.activate(index);
-            return false;
+            return Looked::Ended;
         }
-        if folio.core.is_dirty() || folio.test(Flag::Writeback) {
+        let waited_for = folio.test(Flag::WaitedFor);
+        if folio.core.is_dirty() || folio.test(Flag::Writeback) || waited_for {
             self.count(|stat| stat.nr_dirty += nr);
+        }
+        if waited_for {
+            self.unlock(index);
+            return Looked::UnderWriteback;
         }
         if folio.test(Flag::Writeback) {
             self.count(|stat| stat.nr_writeback += nr);
             self.activate(index);
-            return false;
+            return Looked::Ended;
         }
         if folio.test(Flag::Referenced) {
             self.count(|stat| stat.nr_ref_keep += nr);
             self.end_locked(index, Fate::Kept);
-            return false;
+            return Looked::Ended;
         }
         if machine.mapped(index) {
             machine.try_to_unmap(index, &self.deferred);
             if machine.mapped(index) {
                 self.unmap_failed(index);
-                return false;
+                return Looked::Ended;
             }
         }
         if folio.core.anon.maybe_dma_pinned() {
             self.activate(index);
-            return false;
+            return Looked::Ended;
         }
         if !folio.core.is_dirty() {
             self.free_clean(index);
-            return false;
+            return Looked::Ended;
         }
         if folio.mapping() == Some(Mapping::File) {
             self.count(|stat| stat.nr_immediate += nr);
             self.activate(index);
-            return false;
+            return Looked::Ended;
         }
-        true
+        Looked::Dirty
     }
 
     pub(super) fn no_other_references(&self, index: usize) -> bool {

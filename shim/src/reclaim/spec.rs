@@ -44,6 +44,12 @@ pub enum Flag {
     Referenced,
     /// What maps it cannot be unmapped.
     Stuck,
+    /// It is being written, and reclaim of a legacy cgroup waits for that: case 3 of
+    /// `shrink_folio_list()`.
+    WaitedFor,
+    /// It may not be unlocked before it is flushed for, as a large one on arm64:
+    /// `shrink_may_wait()`, by this series.
+    FlushedFirst,
 }
 
 /// A folio as a test wants it.

@@ -105,6 +105,46 @@ fn a_flush_with_a_lock_is_noticed() {
 }
 
 #[test]
+#[should_panic(expected = "a folio is unlocked before it is flushed for")]
+#[allow(unsafe_code)]
+fn a_folio_that_waits_and_may_not_is_noticed() {
+    let flushed_first = || Spec {
+        flags: vec![Flag::FlushedFirst],
+        ..mapped()
+    };
+    explore(move || {
+        let machine = machine(flushed_first());
+        let mut list = List::new(&machine, 0..2);
+        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        machine.try_to_unmap(1, &list.deferred);
+        // SAFETY: It was given out, locked.
+        unsafe { list.port().folio_unlock(0) }
+    });
+}
+
+#[test]
+#[should_panic(expected = "waiting for writeback while a folio waits for a flush")]
+fn a_folio_that_waits_for_the_writeback_of_another_is_noticed() {
+    explore(|| {
+        let waited_for = Spec {
+            flags: vec![Flag::WaitedFor],
+            ..dirty()
+        };
+        let machine = Machine::new(1, &[dirty(), waited_for]);
+        let list = List::new(&machine, 0..2);
+        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        list.unlock(0);
+        list.shrink_folios(Dirty::HandOutOwed);
+    });
+}
+
+#[test]
+#[should_panic(expected = "waiting for writeback while a folio is locked")]
+fn waiting_for_writeback_with_a_lock_is_noticed() {
+    given(dirty, |_, list| list.wait_for_writeback(1));
+}
+
+#[test]
 #[should_panic(expected = "folios are freed while a folio is locked")]
 fn a_free_with_a_lock_is_noticed() {
     given(dirty, |_, list| list.free_batch());

@@ -17,14 +17,19 @@ static const struct kind_param {
 	enum mm_batch_mode mode;
 } kinds[] = {
 	{ "anonymous, 4K", 0, false, MM_BATCH_RUST },
-	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
 	{ "shmem, 4K", 0, true, MM_BATCH_RUST },
+#ifndef CONFIG_ARM64_CONTPTE
+	/* Alone, they do not wait there. */
+	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
 	{ "shmem, 64K", ORDER, true, MM_BATCH_RUST },
+#endif
 #ifdef MM_BATCH_DIRTY_FLUSH_C
 	{ "anonymous, 4K, C", 0, false, MM_BATCH_C },
-	{ "anonymous, 64K, C", ORDER, false, MM_BATCH_C },
 	{ "shmem, 4K, C", 0, true, MM_BATCH_C },
+#ifndef CONFIG_ARM64_CONTPTE
+	{ "anonymous, 64K, C", ORDER, false, MM_BATCH_C },
 	{ "shmem, 64K, C", ORDER, true, MM_BATCH_C },
+#endif
 #endif
 };
 

@@ -113,9 +113,11 @@ impl What {
     /// Where a folio of `nr` pages ends then, and what is counted of it.
     fn fate(self, spec: &Spec) -> Option<(Fate, Stat)> {
         let nr = u64::from(spec.nr);
+        // What was waited for is looked at twice.
+        let waited_for = u64::from(spec.flags.contains(&Flag::WaitedFor));
         let seen = Stat {
-            nr_scanned: nr,
-            nr_dirty: if spec.dirty { nr } else { 0 },
+            nr_scanned: nr * (1 + waited_for),
+            nr_dirty: nr * (u64::from(spec.dirty) + waited_for),
             ..Stat::default()
         };
         let activated = Stat {
