@@ -47,10 +47,10 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (4 min beyond make kernel)
 	@$(mmb) kunit
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (25 min); MINUTES=60 lets each race last
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (30 min); MINUTES=60 lets each race last
 	@$(mmb) kselftest
 
-runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (4 min beyond make kernel)
+runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min beyond make kernel)
 	@METER=1 $(mmb) kernel >/dev/null
 	@METER=1 $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
@@ -81,13 +81,13 @@ versions: ## writes patches/versions.md: to which 7.3.y and newer the series app
 same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)
 	@tests/tools/same-source
 
-full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (9 h if nothing is fresh)
+full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (11 h if nothing is fresh)
 	@$(with) kernel python3 -m mmb full
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
 	@$(with) kernel python3 -m mmb stale
 
-prove-fresh: ## the README's two commands in a bare Debian 12; needs root (30 min)
+prove-fresh: ## the README's two commands in a bare Debian 12; needs root (45 min)
 	@tests/tools/prove-fresh
 
 clean: ## removes builds and trees; downloads and tools stay

@@ -287,6 +287,16 @@ class Full(unittest.TestCase):
             with self.assertRaisesRegex(Error, "not readable"):
                 self.run_in(folder)
 
+    def test_letters_are_for_who_reads_them(self):
+        letter, patch, list_of = ("patches/p/0000-cover-letter.patch", "patches/p/0001-c.patch", "patches/p/takers.md")
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(full, "TOP", pathlib.Path(name)):
+            subprocess.run(["git", "init", "-q", name], check=True)
+            (full.TOP / "patches/p").mkdir(parents=True)
+            for file in letter, patch, list_of, "patches/versions.md":
+                (full.TOP / file).write_text("1")
+            self.assertEqual(full.files(full.Step("s", "true", ("patches/",), 1)), [patch])
+            self.assertEqual(full.files(full.Step("s", "true", ("patches/",), 1, prose=True)), [letter, patch, list_of])
+
     def test_what_may_be_given(self):
         makefile = "ARCH ?= x\nexport ARCH ROW MM_BATCH_CACHE\nv:\n\t@$(mmb) v $(REPLAY)\n"
         self.assertEqual(full.given(makefile), {"ARCH", "ROW", "REPLAY"})

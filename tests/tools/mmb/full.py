@@ -59,18 +59,26 @@ SELFTESTS = (*KERNEL, "tests/kernel/bench/", "tests/kernel/selftests/", "tests/k
 PROFILE = (*KERNEL, *ROWS, "tests/tools/profile/", *mmb("profile"))
 
 
+# Of patches/, what no kernel is built of. Cover letters have figures, which come of steps.
+PROSE = ("patches/*.md", "patches/*/*.md", "patches/*/0000-cover-letter.patch")
+
+
 @dataclass(frozen=True)
 class Step:
-    """One step: a make command, what it depends on, and how long it takes if nothing better is known."""
+    """One step: a make command, what it depends on, and how long it takes if nothing better is known.
+
+    prose: it reads what is in patches/ for people alone.
+    """
 
     name: str
     command: str
     inputs: tuple
     seconds: int
+    prose: bool = False
 
 
 STEPS = [
-    Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120),
+    Step("lint", "make lint", ("rust/", "shim/", "tests/", "patches/"), 120, prose=True),
     Step("test", "make test", USER, 60),
     Step("loom", "make loom", USER, 30),
     Step("shuttle", "make shuttle", USER, 30),
@@ -91,7 +99,7 @@ STEPS = [
     Step("kselftest-arm64", "make kselftest ARCH=arm64 T=ours/*", SELFTESTS, 1200),
     Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", SELFTESTS, 900),
     Step("racing", "make kselftest MINUTES=60 DEBUG=1", SELFTESTS, 8000),
-    Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("check")), 5400),
+    Step("patches-check", "make patches-check FULL=1", (*KERNEL, *mmb("check")), 5400, prose=True),
     Step("evaluate", "make evaluate SCALE=full", (*KERNEL, *ROWS), 7200),
     Step("prove-fresh", "make prove-fresh", ("rust/", "patches/", "shim/", "tests/", "Makefile"), 2700),
 ]
@@ -114,8 +122,10 @@ def environment():
 
 def files(step):
     """The step's files in the work tree, without what a step itself writes."""
+    # A step writes versions.md.
+    without = ("patches/versions.md",) if step.prose else PROSE
     names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *step.inputs,
-                            ":(exclude)patches/versions.md"], capture_output=True, check=True)
+                            *(f":(exclude,glob){path}" for path in without)], capture_output=True, check=True)
     return sorted(n for n in set(names.stdout.decode().split("\0")) if n and (TOP / n).is_file())
 
 
