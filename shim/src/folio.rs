@@ -108,7 +108,7 @@ impl Folio {
         self.refcount.fetch_add(nr as i32, Relaxed);
     }
 
-    /// Adds references: before any thread is started.
+    /// Adds references, in no order (C: `folio_ref_add()`, include/linux/page_ref.h).
     pub fn get(&self, nr: i32) {
         self.refcount.fetch_add(nr, Relaxed);
     }

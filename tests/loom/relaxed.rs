@@ -167,6 +167,22 @@ fn relaxed_hardware_write() {
     );
 }
 
+/// A mapping of an isolated folio is taken away without an order.
+#[test]
+fn relaxed_zap_of_isolated() {
+    stale_isolated(
+        |machine| {
+            machine.folio(0).core.mark_dirty();
+            machine.zap(0);
+        },
+        |machine| {
+            let second = !machine.mapped(0);
+            smp_rmb();
+            (second, machine.folio(0).core.is_dirty())
+        },
+    );
+}
+
 /// One clears a PTE and counts references, as `count` does; another takes one and looks at the PTE.
 /// That neither sees the other must occur.
 fn neither(count: fn(&Folio, &Mm) -> i32) {

@@ -100,6 +100,21 @@ fn weak_add_rmap() {
 }
 
 #[test]
+fn weak_get() {
+    stale(
+        |shim| {
+            shim.folio.mark_dirty();
+            shim.folio.get(1);
+        },
+        |shim| {
+            let second = shim.folio.ref_count() == 3;
+            smp_rmb();
+            (second, shim.folio.is_dirty())
+        },
+    );
+}
+
+#[test]
 fn weak_mark_dirty() {
     stale(
         |shim| {

@@ -150,6 +150,23 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "SwapPtes(1, Exclusive) may not follow ToSwap")]
+    fn a_barrier_of_an_earlier_sub_batch_is_not_taken_for_this_ones() {
+        let first = [PinTested, Mmlist, SwapCounted(4), Shared(1), OrderedBehind];
+        let then = [SwapPtes(1, Exclusive), Shared(1), SwapPtes(1, Exclusive)];
+        swapped(&[&first[..], &then].concat());
+    }
+
+    #[test]
+    #[should_panic(expected = "SwapDup(3) may not follow Flushed(4)")]
+    fn slots_that_are_miscounted_are_noticed() {
+        let mut log = Log::default();
+        for event in [Cleared(4), Flushed(4), SwapDup(3)] {
+            log.note(event);
+        }
+    }
+
+    #[test]
     #[should_panic(expected = "Hiwater may not follow ToSwap")]
     fn entries_that_are_not_counted_are_noticed() {
         swapped(&[Mmlist, SwapPtes(4, MaybeShared), Hiwater]);

@@ -6,6 +6,7 @@
  */
 
 #include "mm_batch_anon_unmap_kunit.h"
+#include "../swap_table.h"
 
 /* In a page table, and by each of two. */
 static void test_swap_whole(struct kunit *test)
@@ -173,6 +174,34 @@ static void test_swap_full_counts(struct kunit *test)
 	unmap_with_slots(&m);
 }
 
+/* Slots that have more entries than fit already. */
+static void test_swap_many_counts(struct kunit *test)
+{
+	struct mapping m = map_with_slots(test, NR);
+	const unsigned int many = SWP_TB_COUNT_MAX + 2;
+	unsigned int i, n;
+
+	folio_lock(m.folio);
+	for (i = 0; i < NR; i += 5) {
+		for (n = 0; n < many; n++)
+			KUNIT_EXPECT_EQ(test, folio_dup_swap(m.folio, folio_page(m.folio, i)), 0);
+	}
+	folio_unlock(m.folio);
+	swap_out(test, &m, 0);
+	folio_lock(m.folio);
+	for (i = 0; i < NR; i += 5) {
+		for (n = 0; n < many; n++) {
+			KUNIT_EXPECT_NE_MSG(test, page_state(&m, i).count, 0, "page %u", i);
+			folio_put_swap(m.folio, folio_page(m.folio, i));
+		}
+	}
+	folio_unlock(m.folio);
+	for (i = 0; i < NR; i++)
+		KUNIT_EXPECT_EQ_MSG(test, page_state(&m, i).count, 1, "page %u", i);
+	expect_content(test, &m);
+	unmap_with_slots(&m);
+}
+
 /* Of which no page is exclusive, a folio is not asked for pins: it cannot have been pinned. */
 static void test_swap_shared(struct kunit *test)
 {
@@ -208,6 +237,7 @@ static struct kunit_case anon_unmap_cases[] = {
 	KUNIT_CASE_PARAM(test_swap_bits, anon_mode_gen_params),
 	KUNIT_CASE_PARAM(test_swap_rwp, anon_mode_gen_params),
 	KUNIT_CASE_PARAM(test_swap_full_counts, anon_mode_gen_params),
+	KUNIT_CASE_PARAM(test_swap_many_counts, anon_mode_gen_params),
 	KUNIT_CASE_PARAM(test_swap_mode_c, anon_mode_gen_params),
 	{}
 };

@@ -214,11 +214,47 @@ static void test_swp_ptes(struct kunit *test)
 	vm_munmap(table, PMD_SIZE);
 }
 
+/* What mprotect() changes at once has one dirty bit and one young bit, and loses neither. */
+static void test_modify_prot(struct kunit *test)
+{
+	static const unsigned int which[] = { 0, 7, NR - 1 };
+	struct mapping m = map(test, KIND_ANON, NR);
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(which); i++) {
+		spinlock_t *ptl; /* the page table's */
+		pte_t *ptep, old;
+
+		for (j = 0; j < NR; j++) {
+			pte_t pte = pte_mkold(pte_mkclean(pte_at(&m, j)));
+
+			if (j == which[i])
+				pte = pte_mkyoung(pte_mkdirty(pte));
+			change_pte(&m, j, pte_clear_soft_dirty(pte));
+		}
+		ptep = get_locked_pte(m.mm, m.addr, &ptl);
+		KUNIT_ASSERT_NOT_NULL(test, ptep);
+		old = modify_prot_start_ptes(m.vma, m.addr, ptep, NR);
+		modify_prot_commit_ptes(m.vma, m.addr, ptep, old, old, NR);
+		pte_unmap_unlock(ptep, ptl);
+		flush_tlb_mm(m.mm);
+		for (j = 0; j < NR; j++) {
+			pte_t pte = pte_at(&m, j);
+
+			KUNIT_EXPECT_TRUE_MSG(test, pte_dirty(pte), "page %u", j);
+			KUNIT_EXPECT_TRUE_MSG(test, pte_young(pte), "page %u", j);
+			KUNIT_EXPECT_FALSE_MSG(test, pte_soft_dirty(pte), "page %u", j);
+		}
+	}
+	unmap_all(&m);
+}
+
 static struct kunit_case anon_parts_cases[] = {
 	KUNIT_CASE(test_exclusive_batch),
 	KUNIT_CASE(test_share_ptes),
 	KUNIT_CASE(test_share_pmd),
 	KUNIT_CASE(test_swp_ptes),
+	KUNIT_CASE(test_modify_prot),
 	{}
 };
 

@@ -68,15 +68,23 @@ static void test_dirty_referenced(struct kunit *test)
 	expect_gone(test, f);
 }
 
+static const unsigned int orders[] = { 0, ORDER };
+
 /* pageout() activates what its file will not have written. */
 static void test_dirty_refused(struct kunit *test)
 {
-	struct dirty_folio *f = behind_another(test, true);
+	struct dirty_folio *f;
+	unsigned int i;
 
-	SHMEM_I(file_inode(f->file))->flags |= SHMEM_F_LOCKED;
-	expect_kept(test, f, &(struct fate) { .activated = true });
-	SHMEM_I(file_inode(f->file))->flags &= ~SHMEM_F_LOCKED;
-	expect_gone(test, f);
+	have_other_cpu(test);
+	for (i = 0; i < ARRAY_SIZE(orders); i++) {
+		map_dirty(test, 0, false);
+		f = map_dirty(test, orders[i], true);
+		SHMEM_I(file_inode(f->file))->flags |= SHMEM_F_LOCKED;
+		expect_kept(test, f, &(struct fate) { .activated = true });
+		SHMEM_I(file_inode(f->file))->flags &= ~SHMEM_F_LOCKED;
+		expect_gone(test, f);
+	}
 }
 
 static void clear_swapbacked(struct folio *folio)
@@ -111,13 +119,16 @@ static void test_dirty_lazyfree(struct kunit *test)
 {
 	const struct fate is_kept = { .activated = true, .mapped = true, .lazyfree_fail = true };
 	struct dirty_folio *f;
+	unsigned int i;
 
 	have_other_cpu(test);
-	map_dirty(test, 0, false);
-	f = map_lazyfree(test);
-	write_dirty(test, f, f->salt + 0x1000);
-	expect_kept(test, f, &is_kept);
-	expect_gone(test, f);
+	for (i = 0; i < ARRAY_SIZE(orders); i++) {
+		map_dirty(test, 0, false);
+		f = map_lazyfree(test, orders[i]);
+		write_dirty(test, f, f->salt + 0x1000);
+		expect_kept(test, f, &is_kept);
+		expect_gone(test, f);
+	}
 }
 
 static int kept_init(struct kunit *test)

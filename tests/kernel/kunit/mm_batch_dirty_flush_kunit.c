@@ -131,6 +131,7 @@ static void expect_even_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
 	KUNIT_EXPECT_EQ(test, k->got.nr_written, k->nr / 2);
 	KUNIT_EXPECT_EQ(test, k->got.nr_swapped, k->nr / 2);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_free);
 	for (i = 0; i < k->nr; i++) {
 		struct dirty_folio *f = &k->folios[i];
 
@@ -151,7 +152,7 @@ static void test_dirty_and_clean(struct kunit *test)
 	have_other_cpu(test);
 	for (i = 0; i < 20; i++) {
 		map_dirty(test, 0, false);
-		map_lazyfree(test);
+		map_lazyfree(test, 0);
 	}
 	reclaim_list(test, k->folios, k->nr);
 	expect_batches(test, batches, batched(test));
@@ -188,7 +189,7 @@ static void test_dirty_unmapped(struct kunit *test)
 	unsigned int i;
 
 	have_other_cpu(test);
-	clean = map_lazyfree(test);
+	clean = map_lazyfree(test, 0);
 	for (i = 0; i < 5; i++)
 		map_unmapped(test);
 	reclaim_list(test, k->folios, k->nr);
@@ -215,7 +216,7 @@ static void test_dirty_settled(struct kunit *test)
 	have_other_cpu(test);
 	map_dirty(test, 0, false);
 	for (i = 0; i < FOLIO_BATCH_SIZE; i++)
-		map_lazyfree(test);
+		map_lazyfree(test, 0);
 	unmapped = map_unmapped(test);
 	last = map_dirty(test, 0, false);
 	reclaim_list(test, k->folios, k->nr);

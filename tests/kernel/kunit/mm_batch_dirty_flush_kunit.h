@@ -48,6 +48,7 @@ struct reclaimed {
 	bool pending[MAX_DIRTY];	/* a flush for a dirty PTE, before it is done */
 	bool pending_after;		/* any flush */
 	bool pending_at_write;		/* one for a dirty PTE */
+	bool pending_at_free;		/* any */
 	unsigned int nr_ipis;		/* flushes of the other CPU: x86 */
 };
 
@@ -118,8 +119,10 @@ static void note_free(void *data, struct page *page, unsigned int order)
 	if (current != k->task)
 		return;
 	for (i = 0; i < k->nr; i++) {
-		if (page == &k->folios[i].folio->page)
-			k->folios[i].freed = true;
+		if (page != &k->folios[i].folio->page)
+			continue;
+		k->folios[i].freed = true;
+		k->got.pending_at_free |= k->reclaims && current->tlb_ubc.flush_required;
 	}
 }
 
@@ -275,12 +278,12 @@ static inline struct dirty_folio *map_dirty(struct kunit *test, unsigned int ord
 }
 
 /* Clean, as MADV_FREE makes it. */
-static inline struct dirty_folio *map_lazyfree(struct kunit *test)
+static inline struct dirty_folio *map_lazyfree(struct kunit *test, unsigned int order)
 {
-	struct dirty_folio *f = map_dirty(test, 0, false);
+	struct dirty_folio *f = map_dirty(test, order, false);
 
 	lru_add_drain();
-	KUNIT_EXPECT_EQ(test, do_madvise(current->mm, f->addr, PAGE_SIZE, MADV_FREE), 0);
+	KUNIT_EXPECT_EQ(test, do_madvise(current->mm, f->addr, PAGE_SIZE << order, MADV_FREE), 0);
 	lru_add_drain();
 	KUNIT_EXPECT_TRUE(test, folio_test_lazyfree(f->folio));
 	return f;
@@ -409,6 +412,7 @@ static inline void expect_written(struct kunit *test, const struct dirty_folio *
 	}
 	KUNIT_EXPECT_EQ(test, got->nr_scanned, pages);
 	KUNIT_EXPECT_FALSE(test, got->pending_at_write);
+	KUNIT_EXPECT_FALSE(test, got->pending_at_free);
 	KUNIT_EXPECT_FALSE(test, got->pending_after);
 	/* Who faults in what was left locked waits forever. */
 	KUNIT_ASSERT_EQ(test, got->nr_written, nr);

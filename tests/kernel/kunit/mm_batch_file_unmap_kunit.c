@@ -225,6 +225,17 @@ static void test_lazyfree_kept(struct kunit *test)
 	unmap_all(&m);
 }
 
+/* What is told to look for poison leaves runs to nobody, whether there is any or not. */
+static void test_poison_is_one_by_one(struct kunit *test)
+{
+	struct mapping m = map(test, KIND_SHMEM, NR);
+	struct unmapped r = unmap(test, &m, TTU_HWPOISON);
+
+	KUNIT_EXPECT_EQ(test, r.mapcount, 0);
+	KUNIT_EXPECT_EQ(test, r.runs.count, NR);
+	unmap_all(&m);
+}
+
 /* Held, a folio that may be dropped stays as well, and is not swap-backed for being dirty. */
 static void test_droppable_kept(struct kunit *test)
 {
@@ -333,6 +344,7 @@ static struct kunit_case unmap_cases[] = {
 	KUNIT_CASE_PARAM(test_private_page, mode_gen_params),
 	KUNIT_CASE_PARAM(test_mlocked, mode_gen_params),
 	KUNIT_CASE_PARAM(test_lazyfree_kept, mode_gen_params),
+	KUNIT_CASE_PARAM(test_poison_is_one_by_one, mode_gen_params),
 	KUNIT_CASE_PARAM(test_droppable_kept, mode_gen_params),
 	KUNIT_CASE_PARAM(test_restored_soft_dirty, mode_gen_params),
 	KUNIT_CASE_PARAM(test_no_swap_cache, mode_gen_params),
