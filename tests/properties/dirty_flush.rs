@@ -319,6 +319,26 @@ fn who_owes_nothing_does_not_wait() {
     assert_eq!((report.events, report.flushes), (events, 0));
 }
 
+/// The end of a folio that has waited, or of one that has not.
+fn written_by_itself(folio: usize, waited: bool) -> Vec<Event> {
+    let end = [
+        Event::Retried(folio),
+        Event::PagedOut(folio),
+        Event::Written(folio),
+    ];
+    end[usize::from(!waited)..].to_vec()
+}
+
+/// A page that is a batch, which is drained where no more folios come.
+fn batch_of_one(folio: usize) -> Vec<Event> {
+    let batch = [
+        vec![Event::Given(folio, true), Event::Unlocked(folio)],
+        vec![Event::Exhausted, Event::Flushed(1)],
+        written_by_itself(folio, true),
+    ];
+    batch.concat()
+}
+
 /// One that owes nothing, behind one that waits, ends the batch, and stays behind it.
 #[test]
 fn who_owes_nothing_ends_the_batch_that_waits() {
@@ -328,39 +348,16 @@ fn who_owes_nothing_ends_the_batch_that_waits() {
     specs.extend([dirty(1)]);
     let machine = Machine::new(NR_CPUS, &specs);
     let report = List::new(&machine, 0..34).shrink();
-    let end = |folio| {
-        [
-            Event::Retried(folio),
-            Event::PagedOut(folio),
-            Event::Written(folio),
-        ]
-    };
     let events = [
-        &[
-            Event::Given(0, true),
-            Event::Unlocked(0),
-            Event::Given(32, false),
-            Event::Unlocked(32),
-            Event::Flushed(5),
-        ][..],
-        &end(0),
-        &end(32),
-        &[Event::Given(33, true), Event::Unlocked(33)],
-        &[Event::Exhausted, Event::Flushed(1)],
-        &end(33),
-        &[Event::Exhausted],
+        vec![Event::Given(0, true), Event::Unlocked(0)],
+        vec![Event::Given(32, false), Event::Unlocked(32)],
+        vec![Event::Flushed(5)],
+        written_by_itself(0, true),
+        written_by_itself(32, true),
+        batch_of_one(33),
+        vec![Event::Exhausted],
     ];
     assert_eq!(report.events, events.concat());
-}
-
-/// The end of a folio that has waited, or of one that has not.
-fn written_by_itself(folio: usize, waited: bool) -> Vec<Event> {
-    let end = [
-        Event::Retried(folio),
-        Event::PagedOut(folio),
-        Event::Written(folio),
-    ];
-    end[usize::from(!waited)..].to_vec()
 }
 
 /// Reclaim waits for the writeback of a folio, of a legacy cgroup: nothing else waits for it, too.
@@ -373,13 +370,9 @@ fn a_batch_is_written_before_writeback_is_waited_for() {
     let machine = Machine::new(NR_CPUS, &[dirty(1), waited_for, dirty(1)]);
     let report = List::new(&machine, 0..3).shrink();
     let events = [
-        vec![Event::Given(0, true), Event::Unlocked(0)],
-        vec![Event::Exhausted, Event::Flushed(1)],
-        written_by_itself(0, true),
+        batch_of_one(0),
         written_by_itself(1, false),
-        vec![Event::Given(2, true), Event::Unlocked(2)],
-        vec![Event::Exhausted, Event::Flushed(1)],
-        written_by_itself(2, true),
+        batch_of_one(2),
         vec![Event::Exhausted],
     ];
     assert_eq!(report.events, events.concat());
@@ -409,9 +402,7 @@ fn who_is_flushed_for_first_ends_the_batch() {
         vec![Event::Flushed(17)],
         written_by_itself(1, true),
         written_by_itself(2, true),
-        vec![Event::Given(3, true), Event::Unlocked(3)],
-        vec![Event::Exhausted, Event::Flushed(1)],
-        written_by_itself(3, true),
+        batch_of_one(3),
         vec![Event::Exhausted],
     ];
     assert_eq!(report.events, events.concat());

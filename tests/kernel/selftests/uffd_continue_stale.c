@@ -109,15 +109,7 @@ int main(int argc, char **argv)
 {
 	unsigned int rounds;
 
-	if (argc > 1)
-		seconds = atoi(argv[1]);
-	ksft_print_header();
-	ksft_set_plan(1);
-#ifdef __aarch64__
-	ksft_exit_skip("arm64 flushes when reclaim looks whether a page was used\n");
-#endif
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		ksft_exit_skip("one CPU\n");
+	begin_stale(argc, argv);
 	begin_folios();
 	enter_cgroup();
 	src = memory(SIZE, true);

@@ -126,15 +126,7 @@ int main(int argc, char **argv)
 	struct swap loop;
 	int file;
 
-	if (argc > 1)
-		seconds = atoi(argv[1]);
-	ksft_print_header();
-	ksft_set_plan(1);
-#ifdef __aarch64__
-	ksft_exit_skip("arm64 flushes when reclaim looks whether a page was used\n");
-#endif
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		ksft_exit_skip("one CPU\n");
+	begin_stale(argc, argv);
 	loop = loop_on(SWAP_SIZE, &file);
 	close(file);
 	begin_folios();
