@@ -79,3 +79,53 @@ pub fn do_swap_page(mm: &Mm, folio: &Folio, lock: &FolioLock, index: usize, writ
     mm.table.set(index, pte(folio.pfn + page, bits));
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        pte::swp_pte,
+        swap::Slots,
+        sync::explore,
+        unmap::Layout, //
+    };
+
+    /// The PTE that a fault at a swap entry makes, and whether the page is one mm's alone then.
+    fn faulted(bits: u64, write: bool) -> (u64, bool) {
+        let mm = Mm::new(Layout::anonymous(2), &[0, swp_pte(65, bits)]);
+        let folio = Folio::in_swap_cache(8, 2, Slots::new(64, &[1, 1], None));
+        let lock = FolioLock::default();
+        assert!(!do_swap_page(&mm, &folio, &lock, 0, write));
+        assert!(do_swap_page(&mm, &folio, &lock, 1, write));
+        assert!(!do_swap_page(&mm, &folio, &lock, 1, write));
+        let slots = folio.swap.as_ref().expect("it is in the swap cache");
+        assert_eq!(slots.counts(), [1, 0]);
+        let rss = *mm.lock();
+        assert_eq!((rss.pages, rss.swapents), (1, 0));
+        assert_eq!((folio.mapcount(), folio.is_dirty()), (1, false));
+        assert!(!folio.anon.is_exclusive(0));
+        let pte = mm.table.ptep_get(1);
+        assert_eq!(pte_pfn(pte), 9);
+        (pte, folio.anon.is_exclusive(1))
+    }
+
+    #[test]
+    fn a_page_is_mapped_as_its_entry_says() {
+        explore(|| {
+            let page = |bits, exclusive| (pte(9, YOUNG | bits), exclusive);
+            let alone = SWP_EXCLUSIVE;
+            assert_eq!(faulted(alone, true), page(WRITE | DIRTY, true));
+            assert_eq!(faulted(alone, false), page(WRITE, true));
+            assert_eq!(faulted(alone | SWP_UFFD, true), page(UFFD_WP, true));
+            assert_eq!(
+                faulted(alone | SWP_SOFT_DIRTY, false),
+                page(WRITE | SOFT_DIRTY, true)
+            );
+            assert_eq!(faulted(0, true), page(0, false));
+            assert_eq!(
+                faulted(SWP_SOFT_DIRTY | SWP_UFFD, true),
+                page(SOFT_DIRTY | UFFD_WP, false)
+            );
+        });
+    }
+}

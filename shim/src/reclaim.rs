@@ -324,8 +324,6 @@ impl Machine {
         }
         let was = self.table.get_and_clear(index);
         deferred.set_pending(was);
-        // Who pins it looks at the PTE behind this.
-        smp::smp_mb();
         if was & DIRTY != 0 {
             folio.core.mark_dirty();
         }

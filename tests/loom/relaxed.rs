@@ -167,6 +167,46 @@ fn relaxed_hardware_write() {
     );
 }
 
+/// The MMU's look at a PTE orders nothing that comes behind it.
+#[test]
+fn relaxed_hardware_read() {
+    stale_in(
+        || (Folio::new(8, 1), Table::new(&[0])),
+        |(folio, table)| {
+            folio.mark_dirty();
+            smp_mb();
+            table.set(0, pte(8, WRITE));
+        },
+        |(folio, table)| {
+            let second = table.hardware_read(0).is_some();
+            (second, folio.is_dirty())
+        },
+    );
+}
+
+/// Nor does clearing a PTE before what follows, up to the drop of the reference. (mm has a barrier
+/// there if the page is exclusive; nothing here leans on it.)
+#[test]
+fn relaxed_try_to_unmap() {
+    stale_in(
+        || {
+            let spec = Spec {
+                pte: Some(WRITE | DIRTY),
+                dirty: false,
+                locked: true,
+                ..Spec::page_of(Mapping::Shmem)
+            };
+            Machine::new(1, &[spec])
+        },
+        |machine| machine.try_to_unmap(0, &Default::default()),
+        |machine| {
+            let second = machine.folio(0).core.is_dirty();
+            smp_rmb();
+            (second, machine.table.ptep_get(0) == 0)
+        },
+    );
+}
+
 /// A mapping of an isolated folio is taken away without an order.
 #[test]
 fn relaxed_zap_of_isolated() {
