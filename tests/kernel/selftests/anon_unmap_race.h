@@ -70,6 +70,27 @@ static inline void go_first(void)
 		ksft_exit_fail_msg("SCHED_FIFO: %s\n", strerror(errno));
 }
 
+static inline long usecs_between(struct timespec from, struct timespec to)
+{
+	return (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000;
+}
+
+/*
+ * The sleep of a thread that goes first: as long as it was at work since @slept_at, what it takes to
+ * come back included. A fixed one leaves nothing to the others where the machine is slow.
+ */
+static inline struct timespec let_others_go(struct timespec slept_at)
+{
+	static long usecs = 100;
+	struct timespec back;
+
+	usleep(usecs);
+	back = begin();
+	usecs = usecs_between(slept_at, back) - usecs;
+	usecs = usecs < 100 ? 100 : usecs > 5000 ? 5000 : usecs;
+	return back;
+}
+
 /* Leaves the host to another CPU, where an emulator has them take turns. */
 static inline void relax(void)
 {

@@ -82,10 +82,12 @@ static inline int want_written(unsigned int page)
 /* Runs on reclaim's CPU before it: as long as this does, reclaim stays where it is. */
 static inline void *look_on(void *unused)
 {
+	struct timespec back = begin();
+
 	stay_on(0);
 	go_first();
 	while (!atomic_load(&stop)) {
-		usleep(100);
+		back = let_others_go(back);
 		pthread_mutex_lock(&looking);
 		look(atomic_load(&reclaiming));
 		pthread_mutex_unlock(&looking);

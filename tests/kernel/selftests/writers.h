@@ -63,17 +63,15 @@ static inline void *write_on(void *data)
 /* Has reclaim wait now and then, wherever it is, while writers go on. */
 static inline void *stop_reclaim(void *unused)
 {
+	struct timespec from = begin();
+
 	stay_on(0);
 	go_first();
 	while (!atomic_load(&stop)) {
-		struct timespec from, now;
-
-		usleep(100);
-		clock_gettime(CLOCK_MONOTONIC, &from);
-		do {
+		from = let_others_go(from);
+		do
 			relax();
-			clock_gettime(CLOCK_MONOTONIC, &now);
-		} while (now.tv_sec == from.tv_sec && now.tv_nsec - from.tv_nsec < 50000);
+		while (usecs_between(from, begin()) < 50);
 	}
 	return unused;
 }
