@@ -87,7 +87,7 @@ STEPS = [
     Step("kunit-debug", "make kunit DEBUG=1", KUNIT, 900),
     Step("kunit-arm64", "make kunit ARCH=arm64", KUNIT, 900),
     Step("kunit-arm64-debug", "make kunit ARCH=arm64 DEBUG=1", KUNIT, 1800),
-    Step("mutants-kernel", "make mutants-kernel", (*KERNEL, "tests/mutants/", *mmb("mutants_kernel")), 7200),
+    Step("mutants-kernel", "make mutants-kernel", (*KERNEL, "tests/mutants/*.patch", *mmb("mutants_kernel")), 7200),
     Step("same-source", "make same-source", ("rust/", *mmb("same"), *tools("same-source")), 60),
     Step("runner", "make runner",
          ("tests/tools/", "tests/kernel/lib.sh", "tests/kernel/splats", "tests/kernel/workloads/", "tests/kernel/guest/",
