@@ -123,6 +123,17 @@ fn a_folio_that_waits_and_may_not_is_noticed() {
 }
 
 #[test]
+#[should_panic(expected = "sizes_hold")]
+fn a_folio_that_is_split_while_it_waits_is_noticed() {
+    explore(|| {
+        let machine = machine(Spec { nr: 4, ..mapped() });
+        List::new(&machine, 0..2)
+            .meanwhile(|index, _| machine.folio(1 - index).set_nr(1))
+            .shrink();
+    });
+}
+
+#[test]
 #[should_panic(expected = "waiting for writeback while a folio waits for a flush")]
 fn a_folio_that_waits_for_the_writeback_of_another_is_noticed() {
     explore(|| {
