@@ -32,7 +32,7 @@ loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one i
 shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (10 s)
 	@tests/tools/test shuttle "$(T)" "$(REPLAY)"
 
-mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (15 min)
+mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (20 min)
 	@tests/mutants/run $(T)
 
 mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (2 h beyond make kernel)

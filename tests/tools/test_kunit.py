@@ -331,7 +331,13 @@ class Full(unittest.TestCase):
         for step in full.STEPS:
             self.assertIn(f"\n{step.command.split()[1]}:", makefile)
             for name in step.inputs:
-                self.assertTrue(any(full.TOP.glob(name)), f"{step.name}: {name}")
+                self.assertTrue((full.TOP / name).exists(), f"{step.name}: {name}")
+
+    def test_kernel_mutants(self):
+        """What is planted in user space makes no step of the kernel stale."""
+        kernel = full.kernel_mutants()
+        self.assertIn("tests/mutants/gate-forgets-poisoning.patch", kernel)
+        self.assertNotIn("tests/mutants/zone-ignored.patch", kernel)
 
 
 if __name__ == "__main__":
