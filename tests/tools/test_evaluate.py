@@ -31,9 +31,9 @@ def console(**by_mode):
             for line in (result(mode, "m", f"{value:.3f}"), "words", result(mode, "n", f"{10 * value:.3f}"))]
 
 
-def written(lines, config="release", scale="short", gcc=None):
+def written(lines, config="release", scale="short", gcc=None, arch="x86_64"):
     """results.json and the report."""
-    build = mock.Mock(arch="x86_64", named=config)
+    build = mock.Mock(arch=arch, named=config)
     build.base.version = "7.3.0"
     build.symbol.return_value = "y"
     build.toolchain.return_value = {"rustc": "1", "clang": "2", "gcc": gcc, "llvm_match": not gcc, "inline_helpers": not gcc}
@@ -143,6 +143,12 @@ class Written(unittest.TestCase):
         # That a figure is no figure is another matter.
         noisy = report.Line(ROW, {"c": [100, 110], "rust": [70], "off": [500]})
         self.assertEqual(len(list(noisy.problems(True, "noinline"))), 1)
+
+    def test_another_architecture(self):
+        data, text = written(self.lines(), arch="arm64")
+        self.assertEqual(data["arch"], "arm64")
+        self.assertIn("`make evaluate ARCH=arm64`", text)
+        self.assertIn("`make evaluate`", written(self.lines())[1])
 
     def test_the_twin_is_named(self):
         """C is the kernel's own, but for a path that patches/better_c/ has something for, and only there."""

@@ -136,9 +136,9 @@ def evaluate(arch, scale):
     lines = [found[row] for row in selected]
     clock = "wall" if wall else "icount"
     data = report.results(build, measured, lines, scale, clock)
-    # Only the whole table of a configuration with a name is worth keeping; that of one beside the release may be short.
+    # Only the whole table of a configuration with a name is worth keeping. But for x86_64's release, it may be short.
     release = config == "release"
-    tracked = (scale == "full" or not release) and len(selected) == len(known) and not wall and not any(
+    tracked = (scale == "full" or not release or arch != "x86_64") and len(selected) == len(known) and not wall and not any(
         os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "STRESS_MIB", "KDIR"))
     where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
     write_atomically(where / "results.json", report.to_json(data))

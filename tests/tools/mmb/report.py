@@ -179,6 +179,7 @@ def markdown(build, lines, data, clock):
     several = ", ".join(line.row.workload for line in lines if line.row.boot.cpus > 1 and not line.row.counts)
     paths = "\n\n".join(section(path, some, config) for path, some in by_path(lines).items())
     given = "" if config == "release" else f" CONFIG={config}"
+    arch = "" if build.arch == "x86_64" else f" ARCH={build.arch}"
     counted = COUNTED.format(qemu=data["qemu_threads"]) if data["qemu_threads"] else ""
     scale = " SCALE=full" if data["results"][0]["scale"] == "full" else ""
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
@@ -194,7 +195,7 @@ The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
 figures are medians of runs, a run is the mean of its parts, and a row's noise is the spread of all its C runs.
 A row without a limit is shown only.
 {counted}"Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
-`make evaluate{scale}{given}`.
+`make evaluate{arch}{scale}{given}`.
 
 {paths}
 """
