@@ -379,6 +379,30 @@ class States(Toy):
         self.assertEqual(table.code, FAIL)
         self.assertFalse(found.is_done(1, "built"))
 
+    def test_a_patch_that_does_not_build_without_its_option(self):
+        found = self.states()
+        found.build.kconfig.return_value = []
+        found.make = mock.Mock(side_effect=[None, Error("building mm/ failed", "see the log")])
+        table = check.Table()
+        check.check_without(table, mock.Mock(), found, full=True)
+        self.assertEqual([(what, code) for _, what, code, *_ in table.rows],
+                         [("1/2 CONFIG_MM_BATCH=n", PASS), ("2/2 CONFIG_MM_BATCH=n", FAIL)])
+        self.assertIn("# CONFIG_MM_BATCH is not set", found.build.kconfig.call_args.args[0])
+        found.make = mock.Mock()
+        table = check.Table()
+        check.check_without(table, mock.Mock(), found, full=False)
+        self.assertEqual([(what, code) for _, what, code, *_ in table.rows], [("2/2 CONFIG_MM_BATCH=n", PASS)])
+        found.make.assert_called_once_with("mm/", "rust/")
+
+    def test_a_series_that_is_off_and_does_not_build(self):
+        found = self.states()
+        found.compile, found.symbols = mock.Mock(), mock.Mock(return_value={})
+        found.boot = mock.Mock(return_value=(PASS, "booted"))
+        found.off = mock.Mock(side_effect=Error("building bzImage failed", "see the log"))
+        table = check.Table()
+        check.check_states(table, mock.Mock(), found, quick=False)
+        self.assertEqual([code for _, _, code, *_ in table.rows], [PASS, PASS, FAIL])
+
     def test_a_boot_that_fails(self):
         found = self.states()
         found.build.base.work = self.top

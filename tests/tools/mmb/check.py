@@ -2,7 +2,8 @@
 """make patches-check: what make series wrote applies, builds and boots patch by patch, leaves nothing behind
 when it is off, builds in other configurations, and pleases checkpatch.
 
-QUICK=1 is for CI: no boot, only patches that changed. FULL=1 adds configurations, and patches/versions.md.
+QUICK=1 is for CI: no boot, only patches that changed. FULL=1 adds each patch with the series off, configurations, and
+patches/versions.md.
 """
 
 import json
@@ -143,12 +144,34 @@ def check_states(table, steps, states, quick):
         table.add("builds", name, code, line)
     if off:
         steps.start("series off", "building with the series off")
-        code, line = states.off(unpatched)
+        try:
+            code, line = states.off(unpatched)
+        except Error as error:
+            code, line = FAIL, str(error)
         if code == PASS:
             states.mark(last, "off")
         table.add("is off", "CONFIG_MM_BATCH=n", code, line)
     elif not quick:
         table.add("is off", "CONFIG_MM_BATCH=n", PASS, UNCHANGED)
+
+
+def check_without(table, steps, states, full):
+    """What most kernels are that have the series: without its option. Who bisects them comes upon each patch."""
+    last = len(states.commits) - 1
+    for index in range(1 if full else last, last + 1):
+        name = f"{index}/{last} CONFIG_MM_BATCH=n"
+        if states.is_done(index, "without"):
+            steps.skip(f"series without {index}")
+            table.add("builds", name, PASS, UNCHANGED)
+            continue
+        steps.start(f"series without {index}", f"patch {index} of {last}, with the series off")
+        try:
+            states.compile(index, whole=False, on=False)
+            states.mark(index, "without")
+            code, line = PASS, "mm/ and rust/ built"
+        except Error as error:
+            code, line = FAIL, str(error)
+        table.add("builds", name, code, line)
 
 
 def check_variants(table, steps, base, tree, states, variants):
@@ -165,12 +188,13 @@ def check_variants(table, steps, base, tree, states, variants):
         table.add("configured", variant.name, code, line)
 
 
-def steps_of(states_left, quick, variants, full):
+def steps_of(last, quick, variants, full):
     """What there is to do, with seconds for what was never timed."""
     steps = {"series apply": 5} | ({} if quick else {"series upstream": 60})
     if not quick:
         steps |= {"series base": 90, "series off": 90}
-    steps |= {f"series {'built' if quick else 'booted'} {index}": 45 for index in states_left}
+    steps |= {f"series {'built' if quick else 'booted'} {index}": 45 for index in range(1, last + 1)}
+    steps |= {f"series without {index}": 15 for index in range(1 if full else last, last + 1)}
     steps |= {f"series {variant.name}": 240 for variant in variants}
     return steps | {"series checkpatch": 15} | ({"series versions": 240} if full else {})
 
@@ -195,7 +219,7 @@ def patches_check(arch):
     folders = unsigned_series(base)
     patches = applies.patches_in(folders)
     variants = [] if quick else [DISTRIBUTION] + (FULL if full else [])
-    steps = Steps("patches-check", steps_of(range(1, len(patches) + 1), quick, variants, full))
+    steps = Steps("patches-check", steps_of(len(patches), quick, variants, full))
     table = Table()
     names = applies.touched(folders)
     try:
@@ -205,6 +229,7 @@ def patches_check(arch):
             table.add("checkpatch", patch.name[:60], *checkpatch(tree, patch))
         states = States(own_build(base, names, arch), git)
         check_states(table, steps, states, quick)
+        check_without(table, steps, states, full)
         check_variants(table, steps, base, tree, states, variants)
         if full:
             steps.start("series versions", "applying it to other versions")

@@ -74,8 +74,8 @@ class States:
         if index == 0:
             self.new_symbols = dropped
             return
-        last = index == len(self.commits) - 1
-        bad = dropped - (set() if last else self.new_symbols)
+        whole = index == len(self.commits) - 1
+        bad = dropped - (set() if whole or not on else self.new_symbols)
         if bad:
             raise Error(f"the configuration dropped {', '.join(sorted(bad))} after patch {index}",
                         "see what the patch does to Kconfig")
@@ -85,10 +85,10 @@ class States:
             self.build.base.work / f"{self.build.out.name}-states.log", "building " + " ".join(targets),
             on_line=objects_built())
 
-    def compile(self, index, whole):
+    def compile(self, index, whole, on=True):
         """Builds a state: the image, or only what the series is about."""
         self.enter(index)
-        self.configure(index)
+        self.configure(index, on)
         self.make(self.build.image.name if whole else "mm/", *([] if whole else ["rust/"]))
 
     def boot(self, index):
@@ -111,8 +111,7 @@ class States:
         last = len(self.commits) - 1
         self.compile(last, whole=True)
         on = self.symbols()
-        self.configure(last, on=False)
-        self.make(self.build.image.name)
+        self.compile(last, whole=True, on=False)
         return left_over(unpatched, on, self.symbols(), self.named_by_headers)
 
     def named_by_headers(self, symbol):
