@@ -12,9 +12,10 @@
 //!
 //! Those of a batch are written out in the order in which they were unmapped, as those of
 //! neighbouring swap slots make one I/O. (Shmem gets its slots only then: behind what is anonymous
-//! and of the same batch.) A folio for which no flush is owed does not wait, unless one in front of
-//! it does: then the batch ends with it. So on x86 with one CPU, which has nobody to interrupt,
-//! there are no batches. (arm64 puts off a flush, and waits for it, in any case.)
+//! and of the same batch.) Where the task owes no flush for anything dirty, a folio does not wait,
+//! unless one in front of it does: then the batch ends with it. So on x86 with one CPU, which has
+//! nobody to interrupt, there are no batches. (arm64 puts off a flush, and waits for it, in any
+//! case.)
 
 #![forbid(unsafe_code)]
 

@@ -22,8 +22,8 @@ LRU_GEN. Lists of a cgroup are short, so most batches are. It says of 16 CPUs an
 -57.4 % IPIs in all, which per stolen page is -72.9 and -63.8 %. bogo_ops is stress-ng's own figure, 0 where it has
 none when it is stopped.
 
-whole-: instructions per page of the whole MADV_PAGEOUT, on one CPU, where no flush is owed to anything: what this path
-costs those that it does not help. The meter is off."""
+whole-: instructions per page of the whole MADV_PAGEOUT, on one CPU. On x86 no flush is owed to anything there, so that
+it is what this path costs those that it does not help; on arm64 one is always owed. The meter is off."""
 
 # Each dirty folio has its flush; of 512 with one for 31, 17.
 FEW = Limits(release=1 / 30, distro=None, noinline=1 / 30, better_c=1 / 30)
