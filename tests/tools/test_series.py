@@ -282,10 +282,11 @@ class Checks(Toy):
     def test_warnings_of_our_files_alone(self):
         log = ("/c/mm_batch/linux/mm/memory.c:94:2: warning: theirs [-W#warnings]\n"
                "warning: theirs\n  --> /c/mm_batch/linux/rust/kernel/page.rs:1:1\n")
-        self.assertEqual(variants.warned(log, "/c/mm_batch/linux"), [])
+        self.assertEqual(variants.warned(log, "/c/mm_batch/linux", {"mm/vmscan.c"}), [])
+        self.assertEqual(len(variants.warned(log, "/c/mm_batch/linux", {"mm/memory.c", "mm/vmscan.c"})), 1)
         ours = ("/c/mm_batch/linux/mm/mm_batch_modes.c:1:2: warning: unused [-Wunused]\n"
                 "warning: unused\n  --> /c/mm_batch/linux/mm/mm_batch/pages.rs:1:1\n")
-        self.assertEqual(len(variants.warned(log + ours, "/c/mm_batch/linux")), 2)
+        self.assertEqual(len(variants.warned(log + ours, "/c/mm_batch/linux", {"mm/vmscan.c"})), 2)
 
     def test_a_dropped_symbol_is_noticed(self):
         def verdict(dropped, config, variant):

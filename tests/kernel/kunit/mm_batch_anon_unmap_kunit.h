@@ -71,7 +71,8 @@ static inline void expect_cleared(struct kunit *test, const struct unmapped *r,
 }
 
 /* All that is mapped goes to swap, in the runs that this mode is to find, and is there. */
-static inline struct swapped goes(struct kunit *test, struct mapping *m, enum ttu_flags flags)
+static __maybe_unused noinline_for_stack struct swapped
+goes(struct kunit *test, struct mapping *m, enum ttu_flags flags)
 {
 	struct runs want = expected_runs(m);
 	int refs = folio_ref_count(m->folio), mapped = folio_mapcount(m->folio);
@@ -104,8 +105,8 @@ static inline struct swapped goes(struct kunit *test, struct mapping *m, enum tt
  * The folio stays, and its first @converted pages are swapped out all the same. The others
  * are as they were, counts included; and it can be swapped out later.
  */
-static inline struct swapped stays(struct kunit *test, struct mapping *m, unsigned int converted,
-				   enum ttu_flags flags)
+static __maybe_unused noinline_for_stack struct swapped
+stays(struct kunit *test, struct mapping *m, unsigned int converted, enum ttu_flags flags)
 {
 	struct runs want = expected_runs(m);
 	int refs = folio_ref_count(m->folio);

@@ -11,7 +11,7 @@ import re
 
 from .common import FAIL, PASS, Error, brought, objects_built, run
 from .kbuild import Build
-from .tree import lend, replace
+from .tree import lend, replace, series, touched_by
 
 OBJECTS = ["mm/page_alloc.o", "mm/mm_batch_modes.o", "mm/mm_batch/mm_batch.o", "rust/bindings.o"]
 
@@ -71,13 +71,13 @@ def wrong(config, settings):
     return bad
 
 
-OURS = r"\S*(?:mm_batch|page_alloc\.c|vmalloc\.c)\S*"
-WARNINGS = re.compile(rf"^{OURS}: warning: .*$|^warning: .*\n *--> {OURS}$", re.M)
 
-
-def warned(log, tree):
-    """What clang, gcc and rustc said of our files; the folder that the tree is in may be called like them."""
-    return WARNINGS.findall(log.replace(f"{tree}/", ""))
+def warned(log, tree, names):
+    """What clang, gcc and rustc said of our files, and of these of the kernel's; the folder that the tree is in may be
+    called like ours."""
+    ours = rf"(?:\S*mm_batch\S*|(?:\./)?(?:{'|'.join(map(re.escape, sorted(names)))})\S*)"
+    said = rf"^{ours}: warning: .*$|^warning: .*\n *--> {ours}$"
+    return re.findall(said, log.replace(f"{tree}/", ""), re.M)
 
 
 class VariantBuild:
@@ -123,7 +123,7 @@ class VariantBuild:
         absent = [name for name in OBJECTS if not (self.build.out / name).exists()]
         if absent:
             return FAIL, f"not built: {', '.join(absent)}"
-        warnings = warned(self.build.log.read_text(), self.build.tree)
+        warnings = warned(self.build.log.read_text(), self.build.tree, touched_by(series()))
         return (FAIL, warnings[0]) if warnings else (PASS, "mm/ and rust/ built")
 
 
