@@ -167,14 +167,6 @@ static void test_page_owner(struct kunit *test)
 	kunit_skip(test, "needs CONFIG_PAGE_OWNER and page_owner=on");
 }
 
-/* A hook that is told a page and an order. */
-static int probe_page(struct kprobe *probe, struct pt_regs *regs)
-{
-	note_call((struct page *)regs_get_kernel_argument(regs, 0),
-		  regs_get_kernel_argument(regs, 1));
-	return 0;
-}
-
 /* A hook that is told where memory begins, and its length. */
 static int probe_memory(struct kprobe *probe, struct pt_regs *regs)
 {
@@ -191,6 +183,16 @@ static void check_called(struct kunit *test, const char *function, kprobe_pre_ha
 	check_hook(test, was_called_for);
 	unregister_kprobe(&probe);
 }
+
+#ifdef CONFIG_PAGE_TABLE_CHECK
+/* A hook that is told a page and an order. */
+static int probe_page(struct kprobe *probe, struct pt_regs *regs)
+{
+	note_call((struct page *)regs_get_kernel_argument(regs, 0),
+		  regs_get_kernel_argument(regs, 1));
+	return 0;
+}
+#endif
 
 static void test_page_table_check(struct kunit *test)
 {

@@ -158,7 +158,8 @@ static inline void look(struct mapping *m, struct swapped *r)
 	}
 }
 
-static inline struct swapped swap_out(struct kunit *test, struct mapping *m, enum ttu_flags flags)
+static __maybe_unused noinline_for_stack struct swapped
+swap_out(struct kunit *test, struct mapping *m, enum ttu_flags flags)
 {
 	struct swapped r = { .all = unmap(test, m, flags) };
 
