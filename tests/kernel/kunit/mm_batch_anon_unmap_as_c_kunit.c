@@ -93,11 +93,11 @@ static void put_counts(struct mapping *m, const struct outcome *o)
 	folio_unlock(m->folio);
 }
 
-static struct outcome run(struct kunit *test, enum mm_batch_mode mode, const struct draw *draw)
+static void run(struct kunit *test, enum mm_batch_mode mode, const struct draw *draw,
+		struct outcome *o)
 {
 	struct mapping m = map_with_slots(test, draw->before);
 	struct page *page = NULL;
-	struct outcome o = {};
 	unsigned int i;
 
 	/* While it can be used. */
@@ -108,26 +108,25 @@ static struct outcome run(struct kunit *test, enum mm_batch_mode mode, const str
 	shape(&m, draw);
 	mmap_read_unlock(m.mm);
 	mm_batch_anon_unmap_set_mode(mode);
-	look(&m, &o.before);
-	o.want = expected_runs(&m);
-	o.refs = folio_ref_count(m.folio);
-	o.after = swap_out(test, &m, 0);
-	expect_runs(test, &o.after.all.runs, &o.want, o.after.all.runs.count);
-	o.refs -= o.after.all.refs;
+	look(&m, &o->before);
+	o->want = expected_runs(&m);
+	o->refs = folio_ref_count(m.folio);
+	o->after = swap_out(test, &m, 0);
+	expect_runs(test, &o->after.all.runs, &o->want, o->after.all.runs.count);
+	o->refs -= o->after.all.refs;
 	for (i = 0; i < NR; i++) {
-		if (o.after.pages[i].swapped)
-			expect_swapped(test, &m, &o.after.pages[i], &o.before.pages[i], i);
+		if (o->after.pages[i].swapped)
+			expect_swapped(test, &m, &o->after.pages[i], &o->before.pages[i], i);
 		else
-			expect_as_before(test, &o.after.pages[i], &o.before.pages[i], i);
+			expect_as_before(test, &o->after.pages[i], &o->before.pages[i], i);
 	}
-	KUNIT_EXPECT_EQ(test, o.refs, o.after.nr);
-	KUNIT_EXPECT_EQ(test, o.after.all.anon, o.after.nr);
-	KUNIT_EXPECT_EQ(test, o.after.all.swap, -(long)o.after.nr);
+	KUNIT_EXPECT_EQ(test, o->refs, o->after.nr);
+	KUNIT_EXPECT_EQ(test, o->after.all.anon, o->after.nr);
+	KUNIT_EXPECT_EQ(test, o->after.all.swap, -(long)o->after.nr);
 	if (page)
 		unpin_user_page(page);
-	put_counts(&m, &o);
+	put_counts(&m, o);
 	unmap_with_slots(&m);
-	return o;
 }
 
 /* Whether a page was cleared, and came back: with the last run, behind which nothing is tried. */
@@ -161,8 +160,8 @@ static void test_anon_as_c(struct kunit *test)
 			.seed = i,
 		};
 
-		c = run(test, MM_BATCH_OFF, &draw);
-		got = run(test, batch->mode, &draw);
+		run(test, MM_BATCH_OFF, &draw, &c);
+		run(test, batch->mode, &draw, &got);
 		/* A run that is restored has handed on that a PTE of it was dirty. */
 		KUNIT_EXPECT_GE(test, got.after.all.dirty, c.after.all.dirty);
 		KUNIT_EXPECT_LE(test, got.after.nr, c.after.nr);
