@@ -397,12 +397,26 @@ class States(Toy):
 
     def test_a_series_that_is_off_and_does_not_build(self):
         found = self.states()
-        found.compile, found.symbols = mock.Mock(), mock.Mock(return_value={})
+        found.build.kconfig.return_value = []
+        found.make, found.symbols = mock.Mock(), mock.Mock(return_value={})
         found.boot = mock.Mock(return_value=(PASS, "booted"))
         found.off = mock.Mock(side_effect=Error("building bzImage failed", "see the log"))
         table = check.Table()
         check.check_states(table, mock.Mock(), found, quick=False)
-        self.assertEqual([code for _, _, code, *_ in table.rows], [PASS, PASS, FAIL])
+        self.assertEqual([code for _, _, code, *_ in table.rows], [FAIL, PASS, PASS])
+        found.off = mock.Mock(return_value=(PASS, "vmlinux: 0 of 1 symbols"))
+        for _ in range(2):
+            table = check.Table()
+            check.check_states(table, mock.Mock(), found, quick=False)
+            self.assertEqual([code for _, _, code, *_ in table.rows], [PASS, PASS, PASS])
+        found.off.assert_called_once()
+
+    def test_what_plain_patches_add_may_stay(self):
+        found = self.states()
+        shown = {found.commits[1]: "+++ b/mm/x.c\n+int plain1;\n int old;\n",
+                 found.commits[2]: "+++ b/mm/mm_batch/root.rs\n+mod glue;\n"}
+        found.git = lambda *args: shown[args[-1]]
+        self.assertEqual(found.added_by_plain_patches(), {"b", "mm", "x", "c", "int", "plainN"})
 
     def test_a_boot_that_fails(self):
         found = self.states()

@@ -115,16 +115,34 @@ def check_applies(table, steps, base, tree, names, folders, quick):
     return git
 
 
+def check_off(table, steps, states):
+    """What the whole series leaves in a kernel without its option."""
+    last = len(states.commits) - 1
+    if states.is_done(last, "off"):
+        steps.skip("series base")
+        steps.skip("series off")
+        table.add("is off", "CONFIG_MM_BATCH=n", PASS, UNCHANGED)
+        return
+    try:
+        steps.start("series base", "building the base without the series")
+        states.compile(0, whole=True)
+        unpatched = states.symbols()
+        steps.start("series off", "building with the series off")
+        code, line = states.off(unpatched)
+        if code == PASS:
+            states.mark(last, "off")
+    except Error as error:
+        code, line = FAIL, str(error)
+    table.add("is off", "CONFIG_MM_BATCH=n", code, line)
+
+
 def check_states(table, steps, states, quick):
     last = len(states.commits) - 1
     what = "built" if quick else "booted"
     todo = [i for i in range(1, last + 1) if not (states.is_done(i, what) or states.is_done(i, "booted"))]
-    off = not quick and not states.is_done(last, "off")
-    if off:
-        steps.start("series base", "building the base without the series")
-        states.compile(0, whole=True)
-        unpatched = states.symbols()
-    elif todo:
+    if not quick:
+        check_off(table, steps, states)
+    if todo:
         states.enter(0)
         states.configure(0)
     for index in range(1, last + 1):
@@ -142,17 +160,6 @@ def check_states(table, steps, states, quick):
         if code == PASS:
             states.mark(index, what)
         table.add("builds", name, code, line)
-    if off:
-        steps.start("series off", "building with the series off")
-        try:
-            code, line = states.off(unpatched)
-        except Error as error:
-            code, line = FAIL, str(error)
-        if code == PASS:
-            states.mark(last, "off")
-        table.add("is off", "CONFIG_MM_BATCH=n", code, line)
-    elif not quick:
-        table.add("is off", "CONFIG_MM_BATCH=n", PASS, UNCHANGED)
 
 
 def check_without(table, steps, states, full):

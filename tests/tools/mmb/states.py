@@ -112,7 +112,18 @@ class States:
         self.compile(last, whole=True)
         on = self.symbols()
         self.compile(last, whole=True, on=False)
-        return left_over(unpatched, on, self.symbols(), self.named_by_headers)
+        plain = self.added_by_plain_patches()
+        return left_over(unpatched, on, self.symbols(),
+                         lambda symbol: symbol.partition(".")[0] in plain or self.named_by_headers(symbol))
+
+    def added_by_plain_patches(self):
+        """The words of what patches add that know nothing of mm_batch: fixes and refactoring, which are always there."""
+        words = set()
+        for commit in self.commits[1:]:
+            added = "\n".join(re.findall(r"^\+.*", self.git("show", "--format=", commit), re.M))
+            if "mm_batch" not in added:
+                words |= {re.sub(r"\d+", "N", word) for word in re.findall(r"\w+", added)}
+        return words
 
     def named_by_headers(self, symbol):
         """Whether the base's headers have it: an inline function that the compiler now puts out of line."""
