@@ -258,16 +258,19 @@ class Checks(Toy):
     def test_symbols_left(self):
         before, on = {"vmlinux": ["a"]}, {"vmlinux": ["a", "mm_batch"]}
         base = mock.Mock()
-        base.build.base.tree = tree.Base().tree
+        base.build.base.tree, base.names = tree.Base().tree, ["mm/vmscan.c", "mm/new.c"]
 
         def left(on, off):
-            return states.left_over(before, on, off, lambda symbol: states.States.named_by_headers(base, symbol))
+            return states.left_over(before, on, off, lambda symbol: states.States.named_by_base(base, symbol))
 
         self.assertEqual(left(on, before), (PASS, "vmlinux: 0 of 1 symbols"))
         self.assertEqual(left(on, on), (FAIL, "1 symbols left: mm_batch"))
         self.assertEqual(left(before, before)[0], FAIL)
         # An inline function that the compiler now calls is not the series'.
         self.assertEqual(left(on, {"vmlinux": ["a", "set_ptes"]})[0], PASS)
+        # Nor is one of a file that the series touches, though not one of another.
+        self.assertEqual(left(on, {"vmlinux": ["a", "handle_write_error"]})[0], PASS)
+        self.assertEqual(left(on, {"vmlinux": ["a", "swapin_walk_pmd_entry"]})[0], FAIL)
         # A name is no expression, and no option.
         self.assertEqual(left(on, {"vmlinux": ["a", "set.ptes"]})[0], FAIL)
         self.assertEqual(left(on, {"vmlinux": ["a", "-vset_ptes"]})[0], FAIL)

@@ -114,7 +114,7 @@ class States:
         self.compile(last, whole=True, on=False)
         plain = self.added_by_plain_patches()
         return left_over(unpatched, on, self.symbols(),
-                         lambda symbol: symbol.partition(".")[0] in plain or self.named_by_headers(symbol))
+                         lambda symbol: symbol.partition(".")[0] in plain or self.named_by_base(symbol))
 
     def added_by_plain_patches(self):
         """The words of what patches add that know nothing of mm_batch: fixes and refactoring, which are always there."""
@@ -125,10 +125,14 @@ class States:
                 words |= {re.sub(r"\d+", "N", word) for word in re.findall(r"\w+", added)}
         return words
 
-    def named_by_headers(self, symbol):
-        """Whether the base's headers have it: an inline function that the compiler now puts out of line."""
-        folders = [self.build.base.tree / "include", *self.build.base.tree.glob("arch/*/include")]
-        return subprocess.run(["grep", "-rqwF", "--include=*.h", "-e", symbol, *folders]).returncode == 0
+    def named_by_base(self, symbol):
+        """Whether the base's headers, or what of it the series touches, has it: a function of the kernel's own, which
+        the compiler now puts out of line."""
+        tree = self.build.base.tree
+        folders = [tree / "include", *tree.glob("arch/*/include")]
+        touched = [tree / name for name in self.names if (tree / name).exists()]
+        command = ["grep", "-rqwF", "--include=*.[ch]", "-e", symbol, *folders, *touched]
+        return subprocess.run(command).returncode == 0
 
     def symbols(self):
         """The names in page_alloc.o and vmlinux, without the numbers that compilers add."""
