@@ -297,4 +297,10 @@ mod tests {
     fn a_lock_that_goes_before_the_flush_is_noticed() {
         log(&[Cleared(1)]).unlock();
     }
+
+    #[test]
+    #[should_panic(expected = "the page table lock goes while a run is Unmapped(1)")]
+    fn a_lock_that_goes_before_the_references_is_noticed() {
+        log(&[Cleared(1), Flushed(1), Hiwater, Counted(1), RmapRemoved(1)]).unlock();
+    }
 }

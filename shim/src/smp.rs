@@ -5,7 +5,8 @@
 //! loom takes a SeqCst access for an AcqRel one but knows the SeqCst fence, so a fully ordered
 //! read-modify-write is a relaxed one between two fences (Documentation/atomic_t.txt says the same
 //! of the kernel's: "fully ordered" is smp_mb() on both sides). [`fully_ordered`] is that, for a
-//! primitive that is not here yet. tests/loom/smp.rs holds each to its ordering, and to no more.
+//! primitive that is not here yet. tests/loom/ holds each to its ordering, and to no more: smp.rs,
+//! tlb.rs for the bit lock, and acquire.rs.
 //!
 //! | here                    | in 7.3, include/linux/atomic/atomic-instrumented.h               |
 //! |-------------------------|------------------------------------------------------------------|

@@ -62,6 +62,7 @@ const CASES: &[&str] = &[
     "left_behind_by_hand",
     "list_of_safe_code",
     "list_unmapped_from_twice",
+    "lock_by_another_task",
     "locked_paged_out",
     "lone_page_from_a_range",
     "mappings_removed_by_hand",

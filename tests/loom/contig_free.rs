@@ -25,6 +25,7 @@ use mm_shim::{
         Outcomes, //
     },
     sync::{
+        explore,
         thread,
         Arc, //
     }, //
@@ -150,5 +151,25 @@ fn contig_free_two_ranges() {
             lists.pcp()[0].head
         });
         outcomes.saw(ends[usize::from(first != FIRST)]);
+    });
+}
+
+/// The range's reference may be the last, and then nobody writes to the page any more.
+#[test]
+#[should_panic(expected = "a holder's write came after the page was free")]
+fn contig_free_notices_a_write_behind_the_put() {
+    explore(|| {
+        let mut layout = Layout::plain(FIRST, 1);
+        layout.counts = vec![2];
+        let mm = Arc::new(Mm::new(layout));
+        let other = {
+            let mm = mm.clone();
+            thread::spawn(move || {
+                mm.put_page(Pfn::new(FIRST), 1);
+                mm.page(Pfn::new(FIRST)).write();
+            })
+        };
+        range_free(&mm, FIRST, 1, RANGE);
+        other.join().expect("the other thread panicked");
     });
 }

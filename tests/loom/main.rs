@@ -4,6 +4,8 @@
 //! --test loom`.
 
 #[cfg(loom)]
+mod acquire;
+#[cfg(loom)]
 mod anon_unmap;
 #[cfg(loom)]
 mod contig_free;
@@ -20,6 +22,8 @@ mod gup;
 #[cfg(loom)]
 mod ksm;
 #[cfg(loom)]
+mod locks;
+#[cfg(loom)]
 mod other_mm;
 #[cfg(loom)]
 mod relaxed;
@@ -29,6 +33,8 @@ mod smp;
 mod tlb;
 #[cfg(loom)]
 mod weak;
+#[cfg(loom)]
+mod window;
 
 /// So that a run without the cfg says what it did not do.
 #[cfg(not(loom))]

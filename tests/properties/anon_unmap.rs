@@ -285,6 +285,20 @@ fn a_run_of_a_folio_without_slots_is_refused() {
     assert_eq!(mm.table.words(), words);
 }
 
+#[test]
+fn a_run_whose_slots_are_full_says_so() {
+    let folio = Folio::in_swap_cache(8, 2, Slots::new(SLOT, &[0, 1], Some(1)));
+    folio.map(2);
+    let mm = Mm::new(Layout::anonymous(2), &[pte(8, 0), pte(9, 0)]);
+    mm.walk(&folio, 0, |walk| {
+        let (_, why) = PteRun::longest(walk)
+            .clear()
+            .stage::<SwapCounted>()
+            .expect_err("a slot is full");
+        assert_eq!(why, NotCounted::NoMemory);
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,

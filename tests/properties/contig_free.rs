@@ -15,10 +15,15 @@ use mm_batch::{
         PageArray, //
     },
     free::{
+        ContigMm,
+        FreeBlock,
         Frozen,
         Held,
+        LonePage,
         PageRange,
-        Refcounted, //
+        PreparedPages,
+        Refcounted,
+        Section, //
     },
     pages::Pfn, //
 };
@@ -27,12 +32,17 @@ use mm_shim::{
         self,
         Cpu,
         Layout,
-        Mm, //
+        Mm,
+        MAX_PAGE_ORDER, //
     },
     lists::State, //
 };
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    num::NonZero, //
+};
 
 const BIGGEST: usize = 3 * 1024 + 5;
 
@@ -155,9 +165,9 @@ proptest! {
             .flat_map(|&(first, nr)| first..first + nr)
             .filter(|&pfn| taken.insert(pfn))
             .collect();
-        let mut array = Pages { pfns: &pages, yields: 0 };
+        let mut array = Pages { pfns: &pages, runs: 0, yields: 0 };
         free_pages_bulk(&Cpu::new(&mm, 0), &mut array);
-        prop_assert!(array.yields > 0);
+        prop_assert_eq!(array.yields, array.runs);
         for pfn in 0..1024 {
             prop_assert_eq!(mm.state(pfn) == State::Free(0), taken.contains(&pfn));
         }
@@ -168,6 +178,7 @@ proptest! {
 /// `num_pages_contiguous()` on a plain array.
 struct Pages<'a> {
     pfns: &'a [usize],
+    runs: usize,
     yields: usize,
 }
 
@@ -181,6 +192,7 @@ impl PageArray for Pages<'_> {
             .take_while(|(pfn, next)| **pfn == *next)
             .count();
         self.pfns = &self.pfns[nr..];
+        self.runs += 1;
         Some(contig_free::range(first, nr))
     }
 
@@ -220,4 +232,58 @@ fn a_zone_border_inside_a_block_splits_it() {
     let blocks = freed::<Refcounted>(&layout).with_lists(|lists| lists.blocks());
     assert_eq!(blocks.len(), 2);
     assert!(blocks.iter().all(|block| block.order == 9));
+}
+
+/// Counts what is asked of the model.
+struct Counting<'m> {
+    cpu: Cpu<'m>,
+    pages: Cell<u32>,
+    runs: Cell<u32>,
+}
+
+// SAFETY: Each answer is the model's.
+unsafe impl ContigMm for Counting<'_> {
+    const MAX_PAGE_ORDER: u32 = MAX_PAGE_ORDER;
+
+    fn contiguous_struct_pages(&self, first: Pfn) -> NonZero<usize> {
+        self.cpu.contiguous_struct_pages(first)
+    }
+
+    fn free_page<H: Held>(&self, page: LonePage<H>) {
+        self.pages.set(self.pages.get() + 1);
+        self.cpu.free_page(page);
+    }
+
+    fn prepare_run<H: Held>(
+        &self,
+        pages: Section<H>,
+    ) -> (Option<PreparedPages>, Option<Section<H>>) {
+        self.runs.set(self.runs.get() + 1);
+        self.cpu.prepare_run(pages)
+    }
+
+    unsafe fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
+        // SAFETY: By the function's requirement.
+        unsafe { self.cpu.same_zone(a, b) }
+    }
+
+    fn free_prepared(&self, block: FreeBlock) {
+        self.cpu.free_prepared(block);
+    }
+}
+
+/// As C does: one page does not go through the preparation of a run.
+#[test]
+fn one_page_is_freed_as_such() {
+    for (nr, pages, runs) in [(1, 1, 0), (2, 0, 1)] {
+        let layout = Layout::plain(8, nr);
+        let mm = Mm::new(layout.clone());
+        let port = Counting {
+            cpu: Cpu::new(&mm, 0),
+            pages: Cell::default(),
+            runs: Cell::default(),
+        };
+        free_contig_range(&port, layout.range::<Refcounted>());
+        assert_eq!((port.pages.get(), port.runs.get()), (pages, runs));
+    }
 }

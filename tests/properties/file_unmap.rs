@@ -28,6 +28,7 @@ use mm_batch::{
 use mm_shim::{
     folio::Folio,
     pte::{
+        pte,
         CONT,
         DIRTY,
         PRESENT,
@@ -37,7 +38,10 @@ use mm_shim::{
         YOUNG, //
     },
     swap::Slots,
-    unmap::Mm, //
+    unmap::{
+        Layout,
+        Mm, //
+    }, //
 };
 use proptest::prelude::*;
 
@@ -202,6 +206,17 @@ proptest! {
         prop_assert_eq!(folio.is_swapbacked(), redirtied);
         prop_assert_eq!(folio.is_dirty(), union & DIRTY != 0);
     }
+}
+
+/// More mappings than references: somebody is in between the two, and it is left alone.
+#[test]
+fn a_folio_with_fewer_references_than_mappings_is_kept() {
+    let folio = Folio::new(8, 2);
+    folio.map(2);
+    folio.put_refs(1);
+    let mm = Mm::new(Layout::anonymous(2), &[pte(8, 0), pte(9, 0)]);
+    let (got, _) = mm.walk(&folio, 0, |walk| unmap_run(walk, Differences::ALL));
+    assert!(matches!(got, Outcome::Kept(_)), "{got:?}");
 }
 
 proptest! {

@@ -10,5 +10,6 @@ mod file_unmap;
 mod oracle;
 mod ptes;
 mod reclaim;
+mod span;
 mod unmap;
 mod x86;

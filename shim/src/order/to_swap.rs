@@ -273,4 +273,10 @@ mod tests {
     fn a_lock_that_goes_while_slots_are_counted_is_noticed() {
         swapped(&[]).unlock();
     }
+
+    #[test]
+    #[should_panic(expected = "Shared(5) may not follow ToSwap")]
+    fn more_shared_than_the_run_has_is_noticed() {
+        swapped(&[PinTested, Mmlist, SwapCounted(4), Shared(5)]);
+    }
 }

@@ -291,8 +291,10 @@ unsafe impl FolioList for Port<'_, '_> {
         self.0.deferred.writable().then(noted)
     }
 
-    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, _owed: Option<FlushOwed>) {
+    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, owed: Option<FlushOwed>) {
         self.0.assert_none_locked("a flush");
+        let told = owed.is_some() || !self.0.deferred.writable();
+        assert!(nr_pages == 0 || told, "what a batch owes was lost");
         self.0.deferred.flush_dirty(&self.0.machine.cpus);
         self.0.note(Event::Flushed(nr_pages));
     }

@@ -16,7 +16,10 @@ use crate::{
     },
     sync::explore, //
 };
-use mm_batch::reclaim::FolioList;
+use mm_batch::{
+    reclaim::FolioList,
+    unmap::FlushOwed, //
+};
 
 fn dirty() -> Spec {
     Spec::page_of(Mapping::Swap)
@@ -92,8 +95,26 @@ fn a_folio_that_is_put_back_locked_is_noticed() {
 
 #[allow(unsafe_code)]
 fn flush(list: &mut List<'_>) {
-    // SAFETY: The model looks whether a folio is locked, and panics if one is.
-    unsafe { list.port().try_to_unmap_flush_dirty(1, None) }
+    // SAFETY: The model looks whether a folio is locked, and panics if one is. If a flush is owed,
+    // it is noted with the list.
+    unsafe {
+        list.port()
+            .try_to_unmap_flush_dirty(1, Some(FlushOwed::noted()))
+    }
+}
+
+#[test]
+#[should_panic(expected = "what a batch owes was lost")]
+#[allow(unsafe_code)]
+fn a_batch_that_forgets_what_it_owes_is_noticed() {
+    explore(|| {
+        let machine = machine(mapped());
+        let mut list = List::new(&machine, 0..2);
+        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        list.unlock(0);
+        // SAFETY: No folio is locked.
+        unsafe { list.port().try_to_unmap_flush_dirty(1, None) }
+    });
 }
 
 #[test]

@@ -161,6 +161,32 @@ fn the_slot_of_what_is_mlocked() {
     assert_eq!(machine.folio(0).mapping(), Some(Mapping::Swap));
 }
 
+fn of_shmem(flags: &[Flag]) -> Machine {
+    let spec = Spec {
+        nr: NR,
+        pte: Some(WRITE),
+        flags: flags.to_vec(),
+        ..Spec::page_of(Mapping::Shmem)
+    };
+    Machine::new(NR_CPUS, &[spec])
+}
+
+#[test]
+fn what_is_truncated_is_unmapped() {
+    let machine = of_shmem(&[]);
+    machine.truncate(0);
+    assert!(!machine.mapped(0));
+    assert_eq!(machine.folio(0).core.ref_count(), 1);
+}
+
+/// The mappings' references and the page cache's are left, and the one of whoever isolated it not.
+#[test]
+fn what_is_activated_is_not_isolated_any_more() {
+    let machine = of_shmem(&[Flag::Stuck]);
+    assert_eq!(shrink(&machine).0, Fate::Activated);
+    assert_eq!(machine.folio(0).core.ref_count(), 2 * NR as i32);
+}
+
 #[test]
 fn what_is_truncated_is_clean() {
     let machine = Machine::new(

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How far a run is looked for, and how often a PTE is read for it.
+
+use mm_batch::{
+    pte::{
+        Pte,
+        PteArch,
+        Respect, //
+    },
+    pte_run::{
+        folio_pte_batch,
+        PteIndex,
+        PteSpan,
+        PteTable,
+        Reach, //
+    }, //
+};
+use mm_shim::{
+    folio::Folio,
+    pte::{
+        pte,
+        CONT,
+        WRITE, //
+    },
+    unmap::{
+        Layout,
+        Mm, //
+    }, //
+};
+use std::num::NonZero;
+
+/// No page table is so long: all of it is one run, and has the same hint.
+struct Endless;
+
+const ENDLESS: usize = 1 << 32;
+
+impl PteArch for Endless {
+    fn ignored(_: Respect) -> u64 {
+        0
+    }
+
+    fn wrprotect(pte: Pte) -> Pte {
+        pte
+    }
+
+    fn pfn_step(_: Pte) -> u64 {
+        1
+    }
+
+    fn pte_dirty(_: Pte) -> bool {
+        false
+    }
+}
+
+impl PteTable for Endless {
+    type Arch = Self;
+
+    fn reach(&self) -> Reach {
+        Reach {
+            vma: ENDLESS,
+            table: ENDLESS,
+            folio: ENDLESS,
+        }
+    }
+
+    fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
+        Pte::new(u64::from(at.get()))
+    }
+
+    fn pte_batch_hint(_: &PteIndex<'_, Self>, _: Pte) -> NonZero<u32> {
+        NonZero::<u32>::MAX
+    }
+}
+
+#[test]
+fn a_reach_that_needs_more_than_32_bits_is_cut() {
+    let nr = folio_pte_batch(&PteSpan::new(&Endless), Respect::NOTHING, |_| ());
+    assert_eq!(nr.get(), u32::MAX);
+}
+
+/// From its second PTE on, as well: the hint is for what is left of the group.
+#[test]
+fn a_group_is_read_once() {
+    let words: Vec<_> = (8..16).map(|pfn| pte(pfn, CONT | WRITE)).collect();
+    let folio = Folio::new(8, 8);
+    folio.map(8);
+    let layout = Layout {
+        group: 4,
+        ..Layout::file(8)
+    };
+    Mm::new(layout, &words).walk(&folio, 1, |walk| {
+        let mut further = 0;
+        let nr = folio_pte_batch(&PteSpan::new(&walk), Respect::NOTHING, |_| further += 1);
+        assert_eq!((nr.get(), further), (7, 1));
+    });
+}
