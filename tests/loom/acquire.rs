@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What is no acquire in the kernel is none in the shim: whoever reads a word, by an operation that
-//! changes it or fails to, sees that word as it is now, and nothing else.
+//! changes it or fails to, sees that word as it is now, and nothing else. Nor is it a release.
 
 use crate::weak::{
     stale,

@@ -43,7 +43,7 @@ const PINNED: &str = "activated, as it is pinned";
 const GONE: &str = "freed with its last reference";
 
 /// A page that a CPU can write to, and has a translation of.
-fn folio(mapping: Mapping) -> Spec {
+pub(crate) fn folio(mapping: Mapping) -> Spec {
     Spec {
         pte: Some(WRITE | DIRTY | YOUNG),
         translated: true,
@@ -52,11 +52,11 @@ fn folio(mapping: Mapping) -> Spec {
     }
 }
 
-fn one() -> Vec<Spec> {
+pub(crate) fn one() -> Vec<Spec> {
     vec![folio(Mapping::Swap)]
 }
 
-fn one_of_shmem() -> Vec<Spec> {
+pub(crate) fn one_of_shmem() -> Vec<Spec> {
     vec![folio(Mapping::Shmem)]
 }
 
@@ -79,7 +79,7 @@ type Judge = fn(&Machine, &Report) -> &'static str;
 
 /// When a racer comes in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+pub(crate) enum From {
     /// The folio is mapped, and on the list.
     List,
     /// It was unmapped, and unlocked just now, and waits for the flush.
@@ -87,7 +87,7 @@ enum From {
 }
 
 /// Reclaims the folios against a racer.
-fn against(
+pub(crate) fn against(
     bound: Bound,
     from: From,
     specs: fn() -> Vec<Spec>,

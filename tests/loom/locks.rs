@@ -3,6 +3,7 @@
 //! Each lock of the shim is held for as long as the kernel's: where it went earlier, two would be
 //! in each other's way.
 
+use crate::dirty_flush::one;
 use mm_batch::file_unmap::{
     unmap_run,
     Differences,
@@ -21,16 +22,9 @@ use mm_shim::{
     pte::{
         pte,
         swp_pte,
-        DIRTY,
-        SWP_EXCLUSIVE,
-        WRITE,
-        YOUNG, //
+        SWP_EXCLUSIVE, //
     },
-    reclaim::{
-        Machine,
-        Mapping,
-        Spec, //
-    },
+    reclaim::Machine,
     swap::Slots,
     sync::{
         thread,
@@ -70,12 +64,7 @@ fn locks_two_folios_of_one_table() {
 fn locks_fault_and_zap_of_one_entry() {
     let ends = ["the fault came first", "the zap came first"];
     check(Bound::Preemptions(3), &ends, move |outcomes| {
-        let spec = Spec {
-            pte: Some(WRITE | DIRTY | YOUNG),
-            dirty: false,
-            ..Spec::page_of(Mapping::Swap)
-        };
-        let machine = Arc::new(Machine::new(1, &[spec]));
+        let machine = Arc::new(Machine::new(1, &one()));
         assert!(machine.folio(0).trylock());
         machine.try_to_unmap(0, &Default::default());
         machine.folio(0).unlock();

@@ -3,68 +3,23 @@
 //! What whoever comes in while a folio waits, unlocked, finds: the model of the others keeps to what
 //! the kernel's others may rely on.
 
+use crate::dirty_flush::{
+    against,
+    folio,
+    one,
+    one_of_shmem,
+    From, //
+};
 use mm_shim::{
-    model::{
-        check,
-        Bound, //
-    },
-    pte::{
-        DIRTY,
-        WRITE,
-        YOUNG, //
-    },
+    model::Bound,
     reclaim::{
-        list::List,
-        report::{
-            Fate,
-            Window, //
-        },
+        report::Fate,
         Flag,
-        Machine,
         Mapping,
         Spec,
         Write, //
-    },
-    sync::{
-        thread,
-        Arc, //
     }, //
 };
-use std::cell::RefCell;
-
-/// Reclaims one dirty page, with a racer from when it is unlocked on.
-fn in_window(
-    bound: Bound,
-    ends: &[&'static str],
-    spec: fn() -> Spec,
-    racer: fn(&Machine),
-    judge: fn(&Machine, Fate) -> &'static str,
-) {
-    check(bound, ends, move |outcomes| {
-        let machine = Arc::new(Machine::new(1, &[spec()]));
-        let started = RefCell::new(None);
-        let report = List::new(&machine, 0..1)
-            .meanwhile(|_, window| {
-                if window == Window::Unlocked {
-                    let theirs = machine.clone();
-                    started.replace(Some(thread::spawn(move || racer(&theirs))));
-                }
-            })
-            .shrink();
-        let started = started.take().expect("the folio was never unlocked");
-        started.join().expect("the racer panicked");
-        outcomes.saw(judge(&machine, report.fates[&0]));
-    });
-}
-
-fn page_of(mapping: Mapping) -> Spec {
-    Spec {
-        pte: Some(WRITE | DIRTY | YOUNG),
-        translated: true,
-        dirty: false,
-        ..Spec::page_of(mapping)
-    }
-}
 
 const FREED: &str = "freed";
 const LEFT: &str = "left";
@@ -72,18 +27,18 @@ const LEFT: &str = "left";
 /// Somebody else has begun to write it.
 #[test]
 fn window_not_freed_under_writeback() {
-    in_window(
+    against(
         Bound::Preemptions(3),
-        &[FREED, LEFT],
-        || page_of(Mapping::Shmem),
+        From::Window,
+        one_of_shmem,
         |machine| {
             if machine.fault(0, true) {
                 machine.zap(0);
                 machine.write_back(0);
             }
         },
-        |machine, fate| {
-            if fate != Fate::Reclaimed {
+        |machine, report| {
+            if report.fates[&0] != Fate::Reclaimed {
                 return LEFT;
             }
             assert!(
@@ -92,33 +47,37 @@ fn window_not_freed_under_writeback() {
             );
             FREED
         },
+        &[FREED, LEFT],
     );
 }
 
 /// A zap takes a swap entry away whose page's flush reclaim still owes.
 #[test]
 fn window_a_zap_has_flushed() {
-    in_window(
+    against(
         Bound::Exhaustive,
-        &["zapped"],
-        || page_of(Mapping::Swap),
+        From::Window,
+        one,
         |machine| {
             machine.zap(0);
             assert!(!machine.write(0, 0), "written to behind a zap");
         },
         |_, _| "zapped",
+        &["zapped"],
     );
 }
 
 /// Who has the lock finds it dirty, or being written, and never neither.
 #[test]
 fn window_writeback_is_set_under_the_lock() {
-    in_window(
+    against(
         Bound::Preemptions(3),
-        &["looked"],
-        || Spec {
-            write: Write::Begun,
-            ..page_of(Mapping::Shmem)
+        From::Window,
+        || {
+            vec![Spec {
+                write: Write::Begun,
+                ..folio(Mapping::Shmem)
+            }]
         },
         |machine| {
             let folio = machine.folio(0);
@@ -135,5 +94,6 @@ fn window_writeback_is_set_under_the_lock() {
             machine.put(0, 1);
         },
         |_, _| "looked",
+        &["looked"],
     );
 }
