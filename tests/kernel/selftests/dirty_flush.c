@@ -123,11 +123,14 @@ static void test(const struct run *run)
 	before = vmstat(run->met);
 	start_writers(at, size, run->zeroes);
 	for (start = begin(); !out_of_time(start, out); passes++) {
+		unsigned long out_before = out;
+
 		if (run->by == MADVISE)
 			pageout(at, size);
 		else
 			reclaim_once("1M swappiness=max");
 		out = vmstat(run->met) - before;
+		pace_writers(out > out_before);
 	}
 	wrong = end_writers();
 	/* And once more as it is in swap. */

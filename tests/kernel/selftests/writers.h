@@ -26,6 +26,28 @@ static char *written_to;
 static unsigned long written_pages;
 /* Pages are all zeroes at times, so each has one writer; else they are as fill_on() has them. */
 static bool zeroes;
+/* How long a writer pauses before each 16 pages, in microseconds. */
+static atomic_uint pause_usecs;
+
+/*
+ * Reclaim leaves what was written to since it looked last: where it is slow, all of it. So writers
+ * pause the longer, the more passes of it in a row took nothing.
+ */
+static inline void pace_writers(bool took)
+{
+	unsigned int now = atomic_load(&pause_usecs), longer = 2 * now + 100;
+
+	atomic_store(&pause_usecs, took ? now / 2 : longer > 100000 ? 100000 : longer);
+}
+
+static inline void let_reclaim_go(void)
+{
+	unsigned int usecs = atomic_load(&pause_usecs);
+
+	relax();
+	if (usecs && !atomic_load(&stop))
+		usleep(usecs);
+}
 
 static inline bool writes_to(const struct writer *w, unsigned long page)
 {
@@ -49,7 +71,7 @@ static inline void *write_on(void *data)
 			volatile uint64_t *word = (uint64_t *)(written_to + i * PAGE) + word_of(w);
 
 			if (i % 16 == 0)
-				relax();
+				let_reclaim_go();
 			if (!writes_to(w, i))
 				continue;
 			w->wrong += *word != w->last[i];
@@ -81,6 +103,7 @@ static inline void start_writers(char *at, unsigned long size, bool with_zeroes)
 	written_to = at;
 	written_pages = size / PAGE;
 	zeroes = with_zeroes;
+	pause_usecs = 0;
 	stop = false;
 	fill_on(at, size, 1);
 	if (zeroes)
