@@ -33,7 +33,7 @@ shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for lo
 	@tests/tools/test shuttle "$(T)" "$(REPLAY)"
 
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (20 min)
-	@tests/mutants/run $(T)
+	@tests/mutants/run $(if $(T),'$(T)')
 
 mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one (2.5 h beyond make kernel)
 	@$(mmb) mutants-kernel
@@ -66,7 +66,7 @@ meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (
 profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
 	@METER=1 $(mmb) profile
 
-lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch (2 min)
+lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether planted bugs apply (2 min)
 	@tests/tools/lint
 
 series: ## the complete series for git am, Rust included, in out/series/; SOB='Name <mail>' signs it off (2 s)
