@@ -3,16 +3,15 @@
 //! What is no acquire in the kernel is none in the shim: whoever reads a word, by an operation that
 //! changes it or fails to, sees that word as it is now, and nothing else. Nor is it a release.
 
-use crate::weak::{
-    stale,
-    stale_in, //
+use crate::{
+    litmus::race,
+    weak::{
+        stale,
+        stale_in, //
+    }, //
 };
 use mm_shim::{
     folio::Folio,
-    model::{
-        check,
-        Bound, //
-    },
     pte::{
         pte,
         swp_pte,
@@ -27,13 +26,9 @@ use mm_shim::{
         smp_rmb,
         test_and_set_bit_lock, //
     },
-    sync::{
-        atomic::{
-            AtomicU64,
-            Ordering::Relaxed, //
-        },
-        thread,
-        Arc, //
+    sync::atomic::{
+        AtomicU64,
+        Ordering::Relaxed, //
     }, //
 };
 
@@ -175,18 +170,12 @@ fn stale_behind<T: Send + Sync + 'static>(
     look: fn(&T) -> bool,
 ) {
     let ends = ["the look came first", "in order", "behind, and stale"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
-        let ours = Arc::new(make());
-        let theirs = ours.clone();
-        let other = thread::spawn(move || look(&theirs));
-        let first = change(&ours);
-        let seen = other.join().expect("the other thread panicked");
-        outcomes.saw(match (first, seen) {
-            (false, _) => ends[0],
-            (true, true) => ends[1],
-            (true, false) => ends[2],
-        });
-    });
+    let end = |first, seen| match (first, seen) {
+        (false, _) => "the look came first",
+        (true, true) => "in order",
+        (true, false) => "behind, and stale",
+    };
+    race(make, change, look, end, &ends);
 }
 
 #[test]

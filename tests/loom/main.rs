@@ -22,6 +22,8 @@ mod gup;
 #[cfg(loom)]
 mod ksm;
 #[cfg(loom)]
+mod litmus;
+#[cfg(loom)]
 mod locks;
 #[cfg(loom)]
 mod other_mm;

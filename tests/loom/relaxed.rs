@@ -3,18 +3,22 @@
 //! What only looks orders nothing, either, nor does what a port does without a barrier of its own:
 //! whoever needs one has to say so.
 
-use crate::weak::{
-    pin,
-    stale,
-    stale_in, //
+use crate::{
+    litmus::{
+        buffering,
+        BOTH,
+        NEITHER,
+        ONE, //
+    },
+    weak::{
+        pin,
+        stale,
+        stale_in, //
+    }, //
 };
 use mm_batch::unmap::PteRun;
 use mm_shim::{
     folio::Folio,
-    model::{
-        check,
-        Bound, //
-    },
     pte::{
         pte,
         Table,
@@ -23,7 +27,6 @@ use mm_shim::{
     },
     reclaim::{
         Flag,
-        Folio as Isolated,
         Machine,
         Mapping,
         Spec, //
@@ -31,10 +34,6 @@ use mm_shim::{
     smp::{
         smp_mb,
         smp_rmb, //
-    },
-    sync::{
-        thread,
-        Arc, //
     },
     unmap::{
         Layout,
@@ -223,43 +222,42 @@ fn relaxed_zap_of_isolated() {
     );
 }
 
-/// One clears a PTE and counts references, as `count` does; another takes one and looks at the PTE.
-/// That neither sees the other must occur.
-fn neither(count: fn(&Folio, &Mm) -> i32) {
-    let ends = ["one was seen", "neither was seen"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
-        let folio = Folio::new(8, 1);
-        folio.map(1);
-        let ours = Arc::new((folio, Mm::new(Layout::anonymous(1), &[pte(8, 0)])));
-        let theirs = ours.clone();
-        let other = thread::spawn(move || {
-            assert!(theirs.0.try_get());
-            theirs.1.table.ptep_get(0) != 0
-        });
-        let extra = count(&ours.0, &ours.1);
-        let mapped = other.join().expect("the other thread panicked");
-        outcomes.saw(ends[usize::from(mapped && extra == 1)]);
-    });
+/// One clears a PTE and looks, as `look` does, whether another has a reference; that one takes it
+/// and looks at the PTE. That neither sees the other must occur.
+fn neither(look: fn(&(Folio, Mm)) -> bool) {
+    buffering(
+        || {
+            let folio = Folio::new(8, 1);
+            folio.map(1);
+            (folio, Mm::new(Layout::anonymous(1), &[pte(8, 0)]))
+        },
+        look,
+        |(folio, mm)| {
+            assert!(folio.try_get());
+            mm.table.ptep_get(0) == 0
+        },
+        &[ONE, BOTH, NEITHER],
+    );
 }
 
 #[test]
 fn clearing_a_run_and_putting_off_its_flush_is_no_barrier() {
-    neither(|folio, mm| {
+    neither(|(folio, mm)| {
         let (extra, _) = mm.walk(folio, 0, |walk| {
             let run = PteRun::longest(walk).clear();
             let extra = folio.ref_count() - 1;
             run.commit().into_parts().1.left_with_task();
             extra
         });
-        extra
+        extra > 1
     });
 }
 
 #[test]
 fn the_lock_of_the_counts_is_no_barrier() {
-    neither(|folio, mm| {
+    neither(|(folio, mm)| {
         mm.table.get_and_clear(0);
-        folio.extra_refs()
+        folio.extra_refs() > 1
     });
 }
 
@@ -384,41 +382,50 @@ fn stale_content() {
     );
 }
 
-/// Both set something, and then look for what the other sets: one behind a barrier, one behind what
-/// `between` does. That neither sees the other must occur.
-fn neither_isolated(locked: bool, between: fn(&Isolated) -> bool) {
-    let ends = ["one was seen", "neither was seen"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
-        let spec = Spec {
-            dirty: false,
-            locked,
-            ..Spec::page_of(Mapping::Swap)
-        };
-        let machine = Arc::new(Machine::new(1, &[spec]));
-        let theirs = machine.clone();
-        let other = thread::spawn(move || {
-            theirs.folio(0).set(Flag::Poisoned);
+/// Both set something, and then look for what the other sets: one behind a barrier, `here` behind
+/// something else. That neither sees the other must occur.
+fn neither_isolated(machine: fn() -> Machine, here: fn(&Machine) -> bool) {
+    buffering(
+        machine,
+        here,
+        |machine| {
+            machine.folio(0).set(Flag::Poisoned);
             smp_mb();
-            theirs.folio(0).core.is_dirty()
-        });
-        let folio = machine.folio(0);
-        folio.core.mark_dirty();
-        assert!(between(folio));
-        let seen = folio.test(Flag::Poisoned);
-        let seen = other.join().expect("the other thread panicked") || seen;
-        outcomes.saw(ends[usize::from(!seen)]);
-    });
+            machine.folio(0).core.is_dirty()
+        },
+        &[ONE, BOTH, NEITHER],
+    );
+}
+
+fn isolated(locked: bool) -> Machine {
+    let spec = Spec {
+        dirty: false,
+        locked,
+        ..Spec::page_of(Mapping::Swap)
+    };
+    Machine::new(1, &[spec])
 }
 
 #[test]
 fn locking_is_no_full_barrier() {
-    neither_isolated(false, |folio| folio.trylock());
+    neither_isolated(
+        || isolated(false),
+        |machine| {
+            machine.folio(0).core.mark_dirty();
+            assert!(machine.folio(0).trylock());
+            machine.folio(0).test(Flag::Poisoned)
+        },
+    );
 }
 
 #[test]
 fn unlocking_is_no_full_barrier() {
-    neither_isolated(true, |folio| {
-        folio.unlock();
-        true
-    });
+    neither_isolated(
+        || isolated(true),
+        |machine| {
+            machine.folio(0).core.mark_dirty();
+            machine.folio(0).unlock();
+            machine.folio(0).test(Flag::Poisoned)
+        },
+    );
 }

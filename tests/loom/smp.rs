@@ -7,11 +7,18 @@
 //! SB+fencembonceonces in tools/memory-model/litmus-tests/). The other side has the weakest barrier
 //! that will do: a stronger one would stand in for what is missing here.
 
+use crate::litmus::{
+    buffering,
+    passing,
+    race,
+    BOTH,
+    EARLY,
+    NEITHER,
+    ONE,
+    SEEN,
+    STALE, //
+};
 use mm_shim::{
-    model::{
-        check,
-        Bound, //
-    },
     smp::{
         atomic_cmpxchg,
         atomic_dec_and_test,
@@ -22,13 +29,9 @@ use mm_shim::{
         smp_mb,
         smp_rmb, //
     },
-    sync::{
-        atomic::{
-            AtomicI32,
-            Ordering::Relaxed, //
-        },
-        thread,
-        Arc, //
+    sync::atomic::{
+        AtomicI32,
+        Ordering::Relaxed, //
     }, //
 };
 
@@ -39,59 +42,20 @@ struct Vars {
     y: AtomicI32,
 }
 
+/// The count with which each test of a fully ordered operation starts.
+const START: i32 = 1;
+
 impl Vars {
-    fn counting(start: i32) -> Arc<Self> {
+    fn counting() -> Self {
         let vars = Self::default();
-        vars.count.store(start, Relaxed);
-        Arc::new(vars)
+        vars.count.store(START, Relaxed);
+        vars
     }
 }
 
 fn is_set(v: &AtomicI32) -> bool {
     v.load(Relaxed) == 1
 }
-
-pub(crate) const EARLY: &str = "looked too early";
-pub(crate) const SEEN: &str = "saw both writes";
-pub(crate) const STALE: &str = "saw the second write and not the first";
-
-/// Message passing: `write` sets x, and then what `read` looks at before it looks at x.
-fn passing(start: i32, write: fn(&Vars), read: fn(&Vars) -> (bool, bool), ends: &[&'static str]) {
-    check(Bound::Exhaustive, ends, move |outcomes| {
-        let vars = Vars::counting(start);
-        let theirs = vars.clone();
-        let other = thread::spawn(move || read(&theirs));
-        write(&vars);
-        outcomes.saw(match other.join().expect("the other thread panicked") {
-            (false, _) => EARLY,
-            (true, true) => SEEN,
-            (true, false) => STALE,
-        });
-    });
-}
-
-pub(crate) const ONE: &str = "one saw the other";
-pub(crate) const BOTH: &str = "both saw each other";
-pub(crate) const NEITHER: &str = "neither saw the other";
-
-/// Store buffering: each of the two writes, and then looks for what the other wrote.
-fn buffering(start: i32, here: fn(&Vars) -> bool, there: fn(&Vars) -> bool, ends: &[&'static str]) {
-    check(Bound::Exhaustive, ends, move |outcomes| {
-        let vars = Vars::counting(start);
-        let theirs = vars.clone();
-        let other = thread::spawn(move || there(&theirs));
-        let seen_here = here(&vars);
-        let seen_there = other.join().expect("the other thread panicked");
-        outcomes.saw(match (seen_here, seen_there) {
-            (true, true) => BOTH,
-            (false, false) => NEITHER,
-            _ => ONE,
-        });
-    });
-}
-
-/// The count with which each test of a fully ordered operation starts.
-const START: i32 = 1;
 
 fn changed(vars: &Vars) -> bool {
     vars.count.load(Relaxed) != START
@@ -103,7 +67,7 @@ macro_rules! orders_before {
         #[test]
         fn $test() {
             passing(
-                START,
+                Vars::counting,
                 |vars| {
                     vars.x.store(1, Relaxed);
                     assert!($op(&vars.count));
@@ -125,7 +89,7 @@ macro_rules! orders_after {
         #[test]
         fn $test() {
             buffering(
-                START,
+                Vars::counting,
                 |vars| {
                     assert!($op(&vars.count));
                     is_set(&vars.y)
@@ -168,7 +132,7 @@ orders_before!(smp_set_orders_before, set);
 #[test]
 fn smp_set_does_not_order_after() {
     buffering(
-        START,
+        Vars::counting,
         |vars| {
             atomic_set_release(&vars.count, START + 1);
             is_set(&vars.y)
@@ -189,7 +153,7 @@ macro_rules! failed_orders_nothing {
         #[test]
         fn $before() {
             passing(
-                0,
+                Vars::default,
                 |vars| {
                     vars.x.store(1, Relaxed);
                     assert!(!$op(&vars.count));
@@ -207,7 +171,7 @@ macro_rules! failed_orders_nothing {
         #[test]
         fn $behind() {
             passing(
-                0,
+                Vars::default,
                 |vars| {
                     vars.x.store(1, Relaxed);
                     smp_mb();
@@ -225,7 +189,7 @@ macro_rules! failed_orders_nothing {
         #[test]
         fn $neither() {
             buffering(
-                0,
+                Vars::default,
                 |vars| {
                     vars.x.store(1, Relaxed);
                     assert!(!$op(&vars.count));
@@ -258,7 +222,7 @@ failed_orders_nothing!(
 #[test]
 fn smp_mb_orders_a_write_and_a_read() {
     buffering(
-        0,
+        Vars::default,
         |vars| {
             vars.x.store(1, Relaxed);
             smp_mb();
@@ -282,7 +246,7 @@ fn read_with_smp_rmb(vars: &Vars) -> (bool, bool) {
 #[test]
 fn smp_rmb_orders_reads() {
     passing(
-        0,
+        Vars::default,
         |vars| {
             vars.x.store(1, Relaxed);
             smp_mb();
@@ -296,7 +260,7 @@ fn smp_rmb_orders_reads() {
 #[test]
 fn smp_rmb_orders_no_writes() {
     passing(
-        0,
+        Vars::default,
         |vars| {
             vars.x.store(1, Relaxed);
             smp_rmb();
@@ -310,7 +274,7 @@ fn smp_rmb_orders_no_writes() {
 #[test]
 fn smp_rmb_does_not_order_a_write_and_a_read() {
     buffering(
-        0,
+        Vars::default,
         |vars| {
             vars.x.store(1, Relaxed);
             smp_rmb();
@@ -328,21 +292,19 @@ fn smp_rmb_does_not_order_a_write_and_a_read() {
 /// Who is overtaken by another tries again.
 #[test]
 fn smp_two_increments_are_two() {
-    check(Bound::Exhaustive, &["both"], |outcomes| {
-        let vars = Vars::counting(1);
-        let theirs = vars.clone();
-        let other = thread::spawn(move || atomic_inc_not_zero(&theirs.count));
-        let ours = atomic_inc_not_zero(&vars.count);
-        assert!(ours && other.join().expect("the other thread panicked"));
-        outcomes.saw("both");
-    });
+    let inc = |vars: &Vars| atomic_inc_not_zero(&vars.count);
+    let both = |here, there| {
+        assert!(here && there);
+        "both"
+    };
+    race(Vars::counting, inc, inc, both, &["both"]);
 }
 
 /// A full barrier orders nothing that comes before it among itself: others may run in between.
 #[test]
 fn smp_a_write_and_a_barrier_are_two_steps() {
     passing(
-        0,
+        Vars::default,
         |vars| {
             vars.x.store(1, Relaxed);
             vars.count.fetch_add(1, Relaxed);

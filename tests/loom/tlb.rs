@@ -3,7 +3,10 @@
 //! A bit lock, a TLB flush and the test of the dirty flag order what the kernel's do, and no more.
 //! As in smp.rs, the other side has the weakest barrier that will do.
 
-use crate::smp::{
+use crate::litmus::{
+    buffering,
+    passing,
+    race,
     BOTH,
     EARLY,
     NEITHER,
@@ -13,10 +16,6 @@ use crate::smp::{
 };
 use mm_shim::{
     folio::Folio,
-    model::{
-        check,
-        Bound, //
-    },
     pte::{
         pte,
         Table,
@@ -29,14 +28,10 @@ use mm_shim::{
         smp_rmb,
         test_and_set_bit_lock, //
     },
-    sync::{
-        atomic::{
-            AtomicI32,
-            AtomicU64,
-            Ordering::Relaxed, //
-        },
-        thread,
-        Arc, //
+    sync::atomic::{
+        AtomicI32,
+        AtomicU64,
+        Ordering::Relaxed, //
     },
     tlb::Cpus, //
 };
@@ -54,21 +49,21 @@ struct Shim {
 const LOCKED: u32 = 3;
 
 impl Shim {
-    fn new(locked: bool) -> Arc<Self> {
+    fn new(locked: bool) -> Self {
         let table = Table::new(&[pte(8, WRITE | DIRTY)]);
         let cpus = Cpus::new(1, 1);
         cpus.cpu(0).fill(&table, 0);
         table.get_and_clear(0);
         let folio = Folio::new(8, 1);
         folio.mark_dirty();
-        Arc::new(Self {
+        Self {
             x: AtomicI32::new(0),
             y: AtomicI32::new(0),
             lock: AtomicU64::new(u64::from(locked) << LOCKED),
             folio,
             table,
             cpus,
-        })
+        }
     }
 
     fn trylock(&self) -> bool {
@@ -89,50 +84,22 @@ impl Shim {
     }
 }
 
+fn locked() -> Shim {
+    Shim::new(true)
+}
+
+fn unlocked() -> Shim {
+    Shim::new(false)
+}
+
 fn is_set(v: &AtomicI32) -> bool {
     v.load(Relaxed) == 1
-}
-
-/// Message passing: who finds that `write` is done finds what it wrote before.
-fn passing(locked: bool, write: fn(&Shim), read: fn(&Shim) -> (bool, bool), ends: &[&'static str]) {
-    check(Bound::Exhaustive, ends, move |outcomes| {
-        let shim = Shim::new(locked);
-        let theirs = shim.clone();
-        let other = thread::spawn(move || read(&theirs));
-        write(&shim);
-        outcomes.saw(match other.join().expect("the other thread panicked") {
-            (false, _) => EARLY,
-            (true, true) => SEEN,
-            (true, false) => STALE,
-        });
-    });
-}
-
-/// Store buffering: each of the two writes, and then looks for what the other wrote.
-fn buffering(
-    locked: bool,
-    here: fn(&Shim) -> bool,
-    there: fn(&Shim) -> bool,
-    ends: &[&'static str],
-) {
-    check(Bound::Exhaustive, ends, move |outcomes| {
-        let shim = Shim::new(locked);
-        let theirs = shim.clone();
-        let other = thread::spawn(move || there(&theirs));
-        let seen_here = here(&shim);
-        let seen_there = other.join().expect("the other thread panicked");
-        outcomes.saw(match (seen_here, seen_there) {
-            (true, true) => BOTH,
-            (false, false) => NEITHER,
-            _ => ONE,
-        });
-    });
 }
 
 #[test]
 fn bit_lock_passes_on_what_was_written_under_it() {
     passing(
-        true,
+        locked,
         |shim| {
             shim.x.store(1, Relaxed);
             shim.unlock();
@@ -145,7 +112,7 @@ fn bit_lock_passes_on_what_was_written_under_it() {
 #[test]
 fn bit_lock_that_fails_orders_nothing() {
     passing(
-        true,
+        locked,
         |shim| {
             shim.x.store(1, Relaxed);
             smp_mb();
@@ -164,7 +131,7 @@ fn bit_lock_that_fails_orders_nothing() {
 #[test]
 fn bit_lock_orders_nothing_before() {
     buffering(
-        false,
+        unlocked,
         |shim| {
             shim.x.store(1, Relaxed);
             assert!(shim.trylock());
@@ -183,7 +150,7 @@ fn bit_lock_orders_nothing_before() {
 #[test]
 fn bit_lock_releases_nothing() {
     passing(
-        false,
+        unlocked,
         |shim| {
             shim.x.store(1, Relaxed);
             assert!(shim.trylock());
@@ -200,7 +167,7 @@ fn bit_lock_releases_nothing() {
 #[test]
 fn bit_unlock_orders_nothing_behind() {
     buffering(
-        true,
+        locked,
         |shim| {
             shim.unlock();
             is_set(&shim.y)
@@ -218,7 +185,7 @@ fn bit_unlock_orders_nothing_behind() {
 #[test]
 fn bit_unlock_acquires_nothing() {
     passing(
-        true,
+        locked,
         |shim| {
             shim.x.store(1, Relaxed);
             smp_mb();
@@ -236,27 +203,28 @@ fn bit_unlock_acquires_nothing() {
 /// What a CPU wrote by a translation that is left is seen behind the flush.
 #[test]
 fn tlb_flush_acquires() {
-    let ends = [EARLY, SEEN];
-    check(Bound::Exhaustive, &ends, |outcomes| {
-        let shim = Shim::new(false);
-        let theirs = shim.clone();
-        let cpu = thread::spawn(move || theirs.cpu_writes(|| theirs.x.store(1, Relaxed)));
-        shim.cpus.flush();
-        let seen = is_set(&shim.x);
-        outcomes.saw(match (cpu.join().expect("the CPU panicked"), seen) {
+    race(
+        unlocked,
+        |shim| {
+            shim.cpus.flush();
+            is_set(&shim.x)
+        },
+        |shim| shim.cpu_writes(|| shim.x.store(1, Relaxed)),
+        |seen, wrote| match (wrote, seen) {
             // It faulted.
             (false, _) => EARLY,
             (true, true) => SEEN,
             (true, false) => STALE,
-        });
-    });
+        },
+        &[EARLY, SEEN],
+    );
 }
 
 /// A CPU that faults has seen what was done before the flush.
 #[test]
 fn tlb_flush_releases() {
     passing(
-        false,
+        unlocked,
         |shim| {
             shim.x.store(1, Relaxed);
             shim.cpus.flush();
@@ -269,7 +237,7 @@ fn tlb_flush_releases() {
 #[test]
 fn tlb_flush_is_no_full_barrier() {
     buffering(
-        false,
+        unlocked,
         |shim| {
             shim.x.store(1, Relaxed);
             shim.cpus.flush();
@@ -288,7 +256,7 @@ fn tlb_flush_is_no_full_barrier() {
 #[test]
 fn tlb_write_is_no_barrier() {
     buffering(
-        false,
+        unlocked,
         |shim| {
             assert!(shim.cpu_writes(|| shim.x.store(1, Relaxed)));
             is_set(&shim.y)
@@ -305,7 +273,7 @@ fn tlb_write_is_no_barrier() {
 #[test]
 fn test_clear_dirty_orders_before() {
     passing(
-        false,
+        unlocked,
         |shim| {
             shim.x.store(1, Relaxed);
             assert!(shim.folio.test_clear_dirty());
@@ -322,7 +290,7 @@ fn test_clear_dirty_orders_before() {
 #[test]
 fn test_clear_dirty_orders_behind() {
     buffering(
-        false,
+        unlocked,
         |shim| {
             assert!(shim.folio.test_clear_dirty());
             is_set(&shim.y)

@@ -5,16 +5,18 @@
 //! One thread does two things, another sees the second and not the first: each of these must occur.
 //! A shim that were stronger, as x86 is, would hide the bugs of whoever forgets a barrier.
 
+use crate::litmus::{
+    passing,
+    EARLY,
+    SEEN,
+    STALE, //
+};
 use mm_shim::{
     anon::{
         pin_fast,
         Pin, //
     },
     folio::Folio,
-    model::{
-        check,
-        Bound, //
-    },
     page::Page,
     pte::{
         pte,
@@ -23,10 +25,6 @@ use mm_shim::{
     smp::{
         smp_mb,
         smp_rmb, //
-    },
-    sync::{
-        thread,
-        Arc, //
     }, //
 };
 
@@ -56,18 +54,7 @@ pub(crate) fn stale_in<T: Send + Sync + 'static>(
     change: fn(&T),
     look: fn(&T) -> (bool, bool),
 ) {
-    let ends = ["not yet", "in order", "the second and not the first"];
-    check(Bound::Exhaustive, &ends, move |outcomes| {
-        let ours = Arc::new(make());
-        let theirs = ours.clone();
-        let other = thread::spawn(move || look(&theirs));
-        change(&ours);
-        outcomes.saw(match other.join().expect("the other thread panicked") {
-            (false, _) => ends[0],
-            (true, true) => ends[1],
-            (true, false) => ends[2],
-        });
-    });
+    passing(make, change, look, &[EARLY, SEEN, STALE]);
 }
 
 /// Neither taking a mapping away nor setting the dirty flag orders anything.
