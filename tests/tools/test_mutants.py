@@ -12,7 +12,7 @@ from unittest import mock
 from mmb import mutants_kernel
 from mmb.boot import Ended
 from mmb.common import FAIL, PANIC, PASS, TIMEOUT, Error
-from mmb.mutants_kernel import Kernel, Mutant, Run, groups, judge, path_of, switched_off, verdict
+from mmb.mutants_kernel import Kernel, Mutant, Run, files_of, groups, judge, path_of, switched_off, verdict
 from mmb.path import KunitBoot
 
 CONTIG, FILE = "contig_free", "file_unmap"
@@ -49,7 +49,29 @@ class PathOf(unittest.TestCase):
         self.assertIsNone(path_of(patch("rust/mm_batch/contig_free.rs"), "mm_batch_file_unmap"))
 
 
+class FilesOf(unittest.TestCase):
+    def test_files(self):
+        self.assertEqual(files_of(patch("rust/x.rs", "mm/a.h")), ("mm/a.h", "rust/x.rs"))
+        self.assertEqual(files_of(""), ())
+
+    def test_of_a_patch_of_a_patch(self):
+        text = (mutants_kernel.FOLDER / "helper-swap-no-warning.patch").read_text()
+        self.assertTrue({"rust/helpers/mm_batch.c"} <= set(files_of(text)), files_of(text))
+        for name, file in (("mprotect-forgets-dirty", "include/linux/pgtable.h"), ("dirty-off-hands-out", "mm/vmscan.c"),
+                           ("swap-count-twice", "mm/swapfile.c"), ("glue-dirty-never-owed",
+                                                                   "rust/mm_batch/glue/dirty_flush.rs")):
+            text = (mutants_kernel.FOLDER / f"{name}.patch").read_text()
+            self.assertEqual(files_of(text), (file,), name)
+
+
 class Groups(unittest.TestCase):
+    def test_order(self):
+        def of(name, *files):
+            return Mutant(name, "mm_batch_hooks", "test_a", None, files)
+
+        found = [of("a", "mm/x.h"), of("b", "mm/y.c"), of("c", "mm/x.c"), of("d", "mm/x.h"), of("e", "mm/y.c")]
+        self.assertEqual([m.name for group in groups(found) for m in group], ["c", "b", "e", "a", "d"])
+
     def test_one_of_each_path(self):
         found = [mutant("a", CONTIG), mutant("b", CONTIG), mutant("c", FILE), mutant("d", None), mutant("e", None),
                  mutant("f", FILE), mutant("g", FILE)]

@@ -8,6 +8,9 @@ that very boot of a kernel without mutants, and be `not ok` with its own. What e
 passes, it is skipped, the guest hangs, the kernel complains in it or before) does not count: that mutant is
 planted once more, alone, where a complaint of the kernel within the case is a catch as well, as in make kunit.
 
+Those of one file follow each other, and those of headers come last: with each that is planted, and with each that is
+taken back, all that includes it is built again.
+
 What this does not show: that mutants of two paths are apart is taken from the names and the switches, not
 measured. Code that one path's patches change and that runs though the path is off would reach the other's case;
 T=<name> plants one alone.
@@ -45,6 +48,7 @@ class Mutant:
     suite: str
     case: str
     path: str | None
+    files: tuple = ()  # of the kernel, or of ours
 
     @property
     def patch(self):
@@ -79,6 +83,26 @@ def path_of(text, suite):
     return None if any(p in suite and p != path for p in PATHS) else path
 
 
+def files_of(text):
+    """The files that a patch changes; of a patch of one of our patches, what that one changes there."""
+    found = set()
+    for part in re.split("^(?=--- a/)", text, flags=re.M)[1:]:
+        file = re.match(r"--- a/(\S+)", part)[1]
+        if not file.startswith("patches/"):
+            found.add(file)
+            continue
+        lines = (TOP / file).read_text().splitlines()
+        for begin, length in re.findall(r"^@@ -(\d+),?(\d*)", part, re.M):
+            heads = [re.match(r"\+\+\+ b/(\S+)", line) for line in lines[:int(begin) - 1 + int(length or 1)]]
+            found.add(next((head[1] for head in reversed(heads) if head), file))
+    return tuple(sorted(found))
+
+
+def build_order(mutant):
+    """By what has to be built again. See above."""
+    return any(f.endswith(".h") for f in mutant.files), mutant.files
+
+
 def mutants(pattern, folder=FOLDER):
     """The mutants that a KUnit case catches, of a name as the pattern says."""
     found = []
@@ -86,7 +110,7 @@ def mutants(pattern, folder=FOLDER):
         text = patch.read_text()
         head = re.match(r"Caught-by: kunit (\S+) (\S+)\n", text)
         if head:
-            found.append(Mutant(patch.stem, *head.groups(), path_of(text, head[1])))
+            found.append(Mutant(patch.stem, *head.groups(), path_of(text, head[1]), files_of(text)))
         elif text.startswith("Caught-by: kunit"):
             raise Error(f"{patch} begins with another line than Caught-by: kunit <suite> <case>", "correct it")
     if not found:
@@ -98,7 +122,7 @@ def mutants(pattern, folder=FOLDER):
 def groups(found):
     """The builds: at most one mutant of each path in one, and those of no path alone."""
     of = {}
-    for mutant in found:
+    for mutant in sorted(found, key=build_order):
         of.setdefault(mutant.path, []).append(mutant)
     alone = [[m] for m in of.pop(None, [])]
     return [[m for m in row if m] for row in itertools.zip_longest(*of.values())] + alone
