@@ -353,8 +353,8 @@ fn dirty_flush_slot_free() {
 #[test]
 fn dirty_flush_truncate() {
     against(
-        Bound::Exhaustive,
-        From::Window,
+        Bound::Preemptions(5),
+        From::List,
         one_of_shmem,
         |machine| machine.truncate(0),
         ended,

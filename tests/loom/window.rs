@@ -29,7 +29,7 @@ const LEFT: &str = "left";
 fn window_not_freed_under_writeback() {
     against(
         Bound::Preemptions(3),
-        From::Window,
+        From::List,
         one_of_shmem,
         |machine| {
             if machine.fault(0, true) {
@@ -72,10 +72,11 @@ fn window_a_zap_has_flushed() {
 fn window_writeback_is_set_under_the_lock() {
     against(
         Bound::Preemptions(3),
-        From::Window,
+        From::List,
         || {
             vec![Spec {
                 write: Write::Begun,
+                dirty: true,
                 ..folio(Mapping::Shmem)
             }]
         },

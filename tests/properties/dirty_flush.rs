@@ -30,6 +30,7 @@ use proptest::prelude::*;
 
 mod alone;
 mod fates;
+mod taken_back;
 
 const NR_CPUS: usize = 2;
 const WRITABLE: u64 = WRITE | DIRTY | YOUNG;
@@ -62,8 +63,7 @@ fn clean(nr: u32) -> Spec {
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let nr =
-        prop_oneof![10 => Just(1u32), 3 => Just(4), 3 => Just(16), 1 => Just(512), 1 => Just(1024)];
+    let nr = prop_oneof![10 => Just(1u32), 3 => Just(4), 3 => Just(16), 1 => 32u32..512, 1 => Just(512), 1 => Just(1024)];
     let mapping = prop_oneof![
         12 => Just(Mapping::Swap),
         4 => Just(Mapping::Shmem),
@@ -136,32 +136,60 @@ fn written(report: &Report) -> Vec<usize> {
     report.events.iter().filter_map(written).collect()
 }
 
-/// The batches that are due for what was given out, each with its pages.
-fn due(specs: &[Spec], events: &[Event]) -> Vec<(u32, Vec<usize>)> {
-    // Those of splits are not among the specs.
-    let pages = |folio: usize| specs.get(folio).map_or(1, |spec| spec.nr);
-    let (mut due, mut batch, mut nr) = (Vec::new(), Vec::new(), 0);
-    for &event in events {
-        let last = match event {
-            Event::Given(folio, owed) => {
-                assert!(owed || !batch.is_empty(), "folio {folio} need not wait");
-                if nr + pages(folio) > 512 && !batch.is_empty() {
-                    due.push((nr, std::mem::take(&mut batch)));
-                    nr = 0;
-                }
-                batch.push(folio);
-                nr += pages(folio);
-                !owed || batch.len() == 31 || nr >= 512
-            }
-            Event::Exhausted => !batch.is_empty(),
-            _ => continue,
-        };
-        if last {
-            due.push((nr, std::mem::take(&mut batch)));
-            nr = 0;
-        }
+/// What is due for what was given out.
+#[derive(Default)]
+struct Due {
+    /// The batches, each with its pages.
+    batches: Vec<(u32, Vec<usize>)>,
+    /// The pages of one that faults took most of.
+    taken_back: u32,
+    batch: Vec<usize>,
+}
+
+impl Due {
+    fn pages(specs: &[Spec], folios: &[usize]) -> u32 {
+        // Those of splits are not among the specs.
+        let pages = |&folio: &usize| specs.get(folio).map_or(1, |spec| spec.nr);
+        folios.iter().map(pages).sum()
     }
-    due
+
+    fn close(&mut self, specs: &[Spec], mapped: &dyn Fn(usize) -> bool) {
+        let folios = std::mem::take(&mut self.batch);
+        let (taken, left): (Vec<_>, Vec<_>) = folios.iter().partition(|&&folio| mapped(folio));
+        let (taken, left) = (Self::pages(specs, &taken), Self::pages(specs, &left));
+        if taken > left {
+            self.taken_back = self.taken_back.max(taken);
+        }
+        self.batches.push((taken + left, folios));
+    }
+
+    /// `mapped`: whether a folio is mapped when it is looked at again.
+    fn of(specs: &[Spec], events: &[Event], mapped: &dyn Fn(usize) -> bool) -> Self {
+        let mut due = Self::default();
+        for &event in events {
+            match event {
+                Event::Given(folio, owed) => {
+                    assert!(owed || !due.batch.is_empty(), "{folio} need not wait");
+                    assert_eq!(
+                        due.taken_back, 0,
+                        "{folio} waits, behind what was taken back"
+                    );
+                    let too_much = Self::pages(specs, &[&due.batch[..], &[folio]].concat()) > 512;
+                    if too_much && !due.batch.is_empty() {
+                        due.close(specs, mapped);
+                    }
+                    due.batch.push(folio);
+                    let full = due.batch.len() == 31 || Self::pages(specs, &due.batch) >= 512;
+                    if full || !owed || due.taken_back > 0 {
+                        due.close(specs, mapped);
+                    }
+                }
+                Event::Exhausted if !due.batch.is_empty() => due.close(specs, mapped),
+                _ => (),
+            }
+        }
+        due
+    }
 }
 
 /// The batches that there were.
@@ -178,9 +206,10 @@ fn batches(events: &[Event]) -> Vec<(u32, Vec<usize>)> {
 }
 
 /// What is true of any run.
-fn assert_batches(specs: &[Spec], report: &Report) {
+fn assert_batches(specs: &[Spec], report: &Report, mapped: &dyn Fn(usize) -> bool) {
     let got = batches(&report.events);
-    assert_eq!(got, due(specs, &report.events));
+    let due = Due::of(specs, &report.events, mapped);
+    assert_eq!(got, due.batches);
     for (nr, folios) in &got {
         assert!(folios.len() <= FOLIO_BATCH_SIZE);
         assert!(*nr <= BATCH_PAGES || folios.len() == 1);
@@ -197,10 +226,27 @@ fn assert_batches(specs: &[Spec], report: &Report) {
         _ => None,
     });
     assert_eq!(unlocked, retried, "who waits is taken in turn");
+    let rest = report.events.iter().find_map(|event| match *event {
+        Event::TakenBack(nr) => Some(nr),
+        _ => None,
+    });
+    if let Some(taken_back) = rest {
+        assert_eq!(taken_back, due.taken_back);
+        return;
+    }
+    assert_eq!(due.taken_back, 0);
     assert_eq!(report.events.last(), Some(&Event::Exhausted));
-    let first = |spec: &&Spec| spec.flags.contains(&Flag::FlushedFirst);
-    let at_once = specs.iter().filter(first).count();
+    let at_once = specs.iter().filter(|spec| !may_wait(spec)).count();
     assert!(report.flushes <= got.len() + at_once + report.fates.len() / FOLIO_BATCH_SIZE + 1);
+}
+
+fn may_wait(spec: &Spec) -> bool {
+    spec.mapping == Mapping::Swap && !spec.flags.contains(&Flag::FlushedFirst)
+}
+
+/// Of a run in which nothing was faulted in.
+fn assert_undisturbed(specs: &[Spec], report: &Report) {
+    assert_batches(specs, report, &|_| false);
 }
 
 /// A CPU writes by a translation that is left, if there is one.
@@ -216,7 +262,7 @@ fn assert_as_unbatched(specs: &[Spec]) {
         .meanwhile(|folio, _| write_stale(&machine, folio))
         .shrink();
     let want = List::new(&reference, 0..specs.len()).shrink_unbatched();
-    assert_batches(specs, &got);
+    assert_undisturbed(specs, &got);
     assert_eq!(got.fates, want.fates);
     assert_eq!(got.stat, want.stat);
     assert_eq!(got.stat.pgrotate(), want.stat.pgrotate());
@@ -271,7 +317,7 @@ fn a_flush_is_for_31_folios_or_512_pages() {
     let runs = |specs: &[Spec]| {
         let machine = Machine::new(NR_CPUS, specs);
         let report = List::new(&machine, 0..specs.len()).shrink();
-        assert_batches(specs, &report);
+        assert_undisturbed(specs, &report);
         (batches(&report.events).len(), report.flushes)
     };
     let lists = [
@@ -379,34 +425,35 @@ fn a_batch_is_written_before_writeback_is_waited_for() {
     assert_eq!(report.stat.nr_scanned, 4);
 }
 
-/// Who may not be unlocked before he is flushed for does not wait alone, and ends the batch that
-/// waits.
+/// What may not wait is flushed for while it is locked: alone, it is written at once; behind a batch
+/// that waits it ends that.
 #[test]
-fn who_is_flushed_for_first_ends_the_batch() {
+fn what_may_not_wait_ends_the_batch() {
     let flushed_first = Spec {
         flags: vec![Flag::FlushedFirst],
         ..dirty(16)
     };
-    let specs = [
-        flushed_first.clone(),
-        dirty(1),
-        flushed_first.clone(),
-        dirty(1),
-    ];
-    let machine = Machine::new(NR_CPUS, &specs);
-    let report = List::new(&machine, 0..4).shrink();
-    let events = [
-        written_by_itself(0, false),
-        vec![Event::Given(1, true), Event::Unlocked(1)],
-        vec![Event::Given(2, false), Event::Unlocked(2)],
-        vec![Event::Flushed(17)],
-        written_by_itself(1, true),
-        written_by_itself(2, true),
-        batch_of_one(3),
-        vec![Event::Exhausted],
-    ];
-    assert_eq!(report.events, events.concat());
-    assert_eq!(report.flushes, 3);
+    let of_shmem = Spec {
+        mapping: Mapping::Shmem,
+        ..dirty(16)
+    };
+    for spec in [flushed_first, of_shmem] {
+        let specs = [spec.clone(), dirty(1), spec, dirty(1)];
+        let machine = Machine::new(NR_CPUS, &specs);
+        let report = List::new(&machine, 0..4).shrink();
+        let events = [
+            written_by_itself(0, false),
+            vec![Event::Given(1, true), Event::Unlocked(1)],
+            vec![Event::Given(2, false), Event::Unlocked(2)],
+            vec![Event::Flushed(17)],
+            written_by_itself(1, true),
+            written_by_itself(2, true),
+            batch_of_one(3),
+            vec![Event::Exhausted],
+        ];
+        assert_eq!(report.events, events.concat());
+        assert_eq!(report.flushes, 3);
+    }
 }
 
 /// What a split brings to the list is reclaimed as well, by a batch of its own.

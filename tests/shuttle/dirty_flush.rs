@@ -46,11 +46,13 @@ const ACTIVATED: &str = "activated";
 const FULL: &str = "a batch was full";
 const STALE: &str = "written without a PTE";
 const FAULTED: &str = "faulted in again";
+const TAKEN_BACK: &str = "most of a batch was taken back";
 
-/// Most are dirty pages of the swap cache that each CPU has a translation of.
-fn spec() -> Spec {
+/// Most are dirty pages of the swap cache that each CPU has a translation of. What is of shmem ends
+/// a batch, so there is little of it in front.
+fn spec(index: usize) -> Spec {
     let mut rng = thread_rng();
-    let mapping = if rng.gen_ratio(1, 4) {
+    let mapping = if rng.gen_ratio(if index < 64 { 1 } else { 32 }, 64) {
         Mapping::Shmem
     } else {
         Mapping::Swap
@@ -133,7 +135,7 @@ fn reclaim(machine: &Machine, odd: usize) -> Report {
 
 /// Two reclaimers, each with every other folio, and all CPUs.
 fn reclaim_against(others: Others, seen: &Seen) -> (Arc<Machine>, [Report; 2]) {
-    let specs: Vec<_> = (0..NR_FOLIOS).map(|_| spec()).collect();
+    let specs: Vec<_> = (0..NR_FOLIOS).map(spec).collect();
     let machine = Arc::new(Machine::new(NR_CPUS, &specs));
     let cpus = (0..NR_CPUS).map(|cpu| {
         let (machine, seen) = (machine.clone(), seen.clone());
@@ -171,6 +173,13 @@ fn judge(machine: &Machine, reports: &[Report; 2], seen: &Seen) {
         assert!(longest <= Some(31), "{longest:?} folios wait");
         if longest == Some(31) {
             seen.saw(FULL);
+        }
+        if report
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::TakenBack(_)))
+        {
+            seen.saw(TAKEN_BACK);
         }
     }
 }

@@ -164,8 +164,8 @@ impl<'r, L: FolioList> Unmapped<'r, L> {
 /// A folio that was dirty, and waits, unlocked, for the flush: to be collected, and for nothing
 /// else. Dropped, it is kept.
 ///
-/// While it waits it is on no list, and nobody unmaps it. Anybody may lock it, fault it in, pin it,
-/// write it or take it away from its mapping.
+/// It is anonymous, or nothing was owed for it any more when it was unlocked. While it waits it is on
+/// no list, and isolated. Anybody may lock it, fault it in, pin it or take it away from its mapping.
 #[derive(Debug)]
 #[must_use = "a folio that is dropped is kept"]
 pub struct Waiting<'r, L: FolioList> {
@@ -216,6 +216,15 @@ impl<'r, L: FolioList> Settled<'r, L> {
 #[must_use = "a folio that is dropped is kept"]
 pub struct Locked<'r, L: FolioList>(Held<'r, L>);
 
+/// That a folio was put back, which was not any more what it had been.
+#[derive(Debug)]
+pub struct PutBack<'r> {
+    /// The right to lock another one.
+    pub lock: FolioLock<'r>,
+    /// Its pages, if that was as a fault had mapped it again, else 0.
+    pub mapped: u32,
+}
+
 /// What became of a folio while it waited: what `shrink_folio_list()` would have done with it.
 enum Now<M> {
     /// As it was.
@@ -238,17 +247,23 @@ impl<'r, L: FolioList> Locked<'r, L> {
     /// its mapping has references of the mapping missing, and is kept; the last one is dropped
     /// behind the flush at the end of the list, and frees it.
     #[inline]
-    pub fn revalidate(self) -> Result<Revalidated<'r, L>, FolioLock<'r>> {
-        match self.now() {
-            Now::Same(mapping) => Ok(Revalidated {
-                // INVARIANT: It was asked just now, and is locked.
-                held: self.0,
-                mapping,
-            }),
-            Now::Mapped => Err(unmap_failed(self.0)),
-            Now::InUse => Err(activate(self.0)),
-            Now::Busy => Err(keep(self.0)),
-        }
+    pub fn revalidate(self) -> Result<Revalidated<'r, L>, PutBack<'r>> {
+        let (lock, mapped) = match self.now() {
+            Now::Same(mapping) => {
+                return Ok(Revalidated {
+                    // INVARIANT: It was asked just now, and is locked.
+                    held: self.0,
+                    mapping,
+                });
+            }
+            Now::Mapped => {
+                let nr_pages = self.0.list.folio_nr_pages(self.0.folio).get();
+                (unmap_failed(self.0), nr_pages)
+            }
+            Now::InUse => (activate(self.0), 0),
+            Now::Busy => (keep(self.0), 0),
+        };
+        Err(PutBack { lock, mapped })
     }
 
     #[inline]
@@ -293,8 +308,8 @@ impl<'r, L: FolioList> Revalidated<'r, L> {
     #[allow(unsafe_code)]
     #[inline]
     pub fn pageout(self, _owed: &NothingOwed<'_, 'r>) -> FolioLock<'r> {
-        // SAFETY: By the invariants. No flush is owed; what was mapped meanwhile was flushed by who
-        // took it away again.
+        // SAFETY: By the invariants. No flush is owed, and who unmaps a folio that is mapped again
+        // flushes: see "Why it is sound to let go of the lock".
         unsafe { self.held.pageout(self.mapping) }
     }
 }

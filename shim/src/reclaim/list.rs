@@ -37,7 +37,10 @@ use super::{
 };
 use crate::tlb::Deferred;
 use mm_batch::{
-    dirty_flush::shrink_folios,
+    dirty_flush::{
+        shrink_folios,
+        Left, //
+    },
     reclaim::FolioList,
     unmap::FlushOwed, //
 };
@@ -119,9 +122,12 @@ impl<'m> List<'m> {
         Port(self)
     }
 
-    /// Runs `dirty_flush` on it, and ends it.
+    /// Runs `dirty_flush` on it, and then, if it says so, C on what is left; and ends it.
     pub fn shrink(mut self) -> Report {
-        shrink_folios(self.port());
+        if let Left::Unbatched { taken_back } = shrink_folios(self.port()) {
+            self.note(Event::TakenBack(taken_back));
+            assert_eq!(self.shrink_folios(Dirty::Write), None);
+        }
         self.finish()
     }
 
@@ -305,7 +311,7 @@ unsafe impl FolioList for Port<'_, '_> {
 
     unsafe fn folio_unlock(&self, folio: usize) {
         assert!(
-            !(self.0.folio(folio).test(Flag::FlushedFirst) && self.0.deferred.pending()),
+            self.0.may_wait(folio) || !self.0.deferred.pending(),
             "a folio is unlocked before it is flushed for"
         );
         self.0.unlock(folio);

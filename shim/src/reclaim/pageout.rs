@@ -6,6 +6,7 @@
 //! |------------------------------|-------------------------------------------------------------|
 //! | `List::shrink_folios`        | the loop, `shrink_folios()` by this series                  |
 //! | `Dirty`                      | `enum shrink_dirty`, by this series                         |
+//! | `List::may_wait`             | `shrink_may_wait()`, by this series                         |
 //! | `List::pageout`              | `pageout()`, and what becomes of its result                 |
 //! | `remove_mapping()`           | `__remove_mapping()`                                        |
 //! | `List::free_batch`           | `free_folios`, each time that it is full, and in the end    |
@@ -59,7 +60,6 @@ impl List<'_> {
         }
         loop {
             let index = self.take()?;
-            let may_wait = || !self.folio(index).test(Flag::FlushedFirst);
             match (self.shrink_to_dirty(index), dirty) {
                 (Looked::Ended, _) => (),
                 (Looked::UnderWriteback, Dirty::HandOut) => {
@@ -68,17 +68,25 @@ impl List<'_> {
                 }
                 (Looked::UnderWriteback, _) => self.wait_for_writeback(index),
                 (Looked::Dirty, Dirty::HandOut) => {
-                    if !may_wait() {
+                    if !self.may_wait(index) {
                         self.deferred.flush(&self.machine.cpus);
                     }
                     return Some(index);
                 }
-                (Looked::Dirty, Dirty::HandOutOwed) if self.deferred.writable() && may_wait() => {
+                (Looked::Dirty, Dirty::HandOutOwed)
+                    if self.deferred.writable() && self.may_wait(index) =>
+                {
                     return Some(index);
                 }
                 (Looked::Dirty, _) => self.write_at_once(index),
             }
         }
+    }
+
+    /// Whether it may be unlocked before it is flushed for.
+    pub(super) fn may_wait(&self, index: usize) -> bool {
+        let folio = self.folio(index);
+        folio.anon && !folio.test(Flag::FlushedFirst)
     }
 
     fn shrink_to_dirty(&self, index: usize) -> Looked {

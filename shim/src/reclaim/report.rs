@@ -64,6 +64,8 @@ pub enum Event {
     PagedOut(usize),
     /// It was written.
     Written(usize),
+    /// So many pages of the last batch were taken back by faults: there are no more batches.
+    TakenBack(u32),
 }
 
 /// A point between unlocking a folio and locking it again.

@@ -39,7 +39,7 @@ fn shrink(machine: &Machine) -> (Fate, Stat, usize) {
 }
 
 fn assert_ends(spec: Spec, fate: Fate, stat: Stat) {
-    let machine = Machine::new(NR_CPUS, &[spec.clone()]);
+    let machine = Machine::new(NR_CPUS, std::slice::from_ref(&spec));
     let got = shrink(&machine);
     assert_eq!((got.0, got.1), (fate, stat), "{spec:?}");
 }
