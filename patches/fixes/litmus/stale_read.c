@@ -8,7 +8,10 @@
  * that translation yet. Only zap, mprotect(), mremap() and madvise() flush what is put off.
  *
  *	gcc -O2 -static -pthread -o stale_read stale_read.c
- *	stale_read [SECONDS]
+ *	stale_read [SECONDS [DIRTY]]
+ *
+ * With DIRTY, pages whose number is a multiple of that are dirty, but for the first. A flush for
+ * one of them ends what is stale; where such flushes are batched it comes later.
  *
  * wants three CPUs, root (for /proc/self/pagemap), swap, and no folio sizes for anonymous memory.
  * Exit code 1 if a read was stale.
@@ -130,6 +133,7 @@ static void *reader(void *arg)
 int main(int argc, char **argv)
 {
 	time_t end = time(NULL) + (argc > 1 ? atoi(argv[1]) : 20);
+	unsigned long dirty = argc > 2 ? atoi(argv[2]) : PAGES;
 	uint64_t rounds = 0;
 	pthread_t threads[2];
 
@@ -145,10 +149,12 @@ int main(int argc, char **argv)
 	pthread_create(&threads[1], NULL, reader, NULL);
 	on_cpu(0);
 	for (; time(NULL) < end; rounds++) {
-		/* All out, and back by reads, so that no PTE is dirty. */
+		/* All out, and back by reads, so that no PTE is dirty but those that are to be. */
 		madvise(area, PAGES * PAGE, MADV_PAGEOUT);
 		for (unsigned long i = 0; i < PAGES; i++)
 			*(volatile char *)(area + i * PAGE + 8);
+		for (unsigned long i = dirty; i < PAGES; i += dirty)
+			++*(volatile char *)(area + i * PAGE + 8);
 		drain();
 		round_++;
 		while (ready[0] != round_ || ready[1] != round_)

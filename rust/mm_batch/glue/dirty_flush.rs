@@ -4,7 +4,10 @@
 
 use super::trace;
 use crate::{
-    dirty_flush::shrink_folios,
+    dirty_flush::{
+        shrink_folios,
+        Left, //
+    },
     reclaim::{
         FolioList,
         FOLIO_BATCH_SIZE, //
@@ -19,6 +22,7 @@ use kernel::{
     bindings::{
         self,
         mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
+        mm_batch_run_outcome_MM_BATCH_RUN_TAKEN_BACK as TAKEN_BACK,
         mm_batch_run_path_MM_BATCH_RUN_DIRTY_FLUSH as DIRTY_FLUSH, //
     },
     prelude::*, //
@@ -191,8 +195,8 @@ unsafe impl FolioList for ShrinkCtx {
     }
 }
 
-/// Reclaims the folios of `ctx`'s list, with one flush for a batch of those that are dirty. The
-/// list is empty when it returns.
+/// Reclaims the folios of `ctx`'s list, with one flush for a batch of those that are dirty. Whether
+/// the list is empty when it returns: if not, the rest is to be reclaimed without batches.
 ///
 /// # Safety
 ///
@@ -201,7 +205,13 @@ unsafe impl FolioList for ShrinkCtx {
 ///
 /// Context: process context. May sleep.
 #[export]
-pub(crate) unsafe extern "C" fn mm_batch_shrink_folios(ctx: *mut bindings::shrink_ctx) {
+pub(crate) unsafe extern "C" fn mm_batch_shrink_folios(ctx: *mut bindings::shrink_ctx) -> bool {
     // INVARIANT: By the function's requirement.
-    shrink_folios(ShrinkCtx { ctx })
+    match shrink_folios(ShrinkCtx { ctx }) {
+        Left::Nothing => true,
+        Left::Unbatched { taken_back } => {
+            trace::run(DIRTY_FLUSH, taken_back as usize, TAKEN_BACK);
+            false
+        }
+    }
 }

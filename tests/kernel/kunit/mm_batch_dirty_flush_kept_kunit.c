@@ -68,6 +68,37 @@ static void test_dirty_referenced(struct kunit *test)
 	expect_gone(test, f);
 }
 
+/*
+ * What cannot be unmapped for a pin is flushed for before it is unlocked: its PTE was away for a
+ * moment, and a CPU may have written to it.
+ */
+static void test_dirty_pinned(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	struct page *pages[3];
+	unsigned int i;
+
+	have_other_cpu(test);
+	for (i = 0; i < ARRAY_SIZE(pages); i++) {
+		/* Without its slot, it would be kept before it is unmapped. */
+		struct dirty_folio *f = map_in_swap_cache(test);
+
+		KUNIT_ASSERT_EQ(test, pin_user_pages_fast(f->addr, 1, FOLL_WRITE, &pages[i]), 1);
+	}
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, 0);
+	KUNIT_EXPECT_EQ(test, k->got.stat.nr_activate[0], k->nr);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_after);
+	if (IS_ENABLED(CONFIG_X86))
+		KUNIT_EXPECT_EQ(test, k->got.nr_ipis, k->nr);
+	for (i = 0; i < k->nr; i++) {
+		KUNIT_EXPECT_FALSE(test, folio_test_locked(k->folios[i].folio));
+		unpin_user_page(pages[i]);
+		expect_dirty_content(test, &k->folios[i], false);
+	}
+	unmap_dirty(test);
+}
+
 static const unsigned int orders[] = { 0, ORDER };
 
 /* pageout() activates what its file will not have written. */
@@ -140,6 +171,7 @@ static int kept_init(struct kunit *test)
 
 static struct kunit_case dirty_kept_cases[] = {
 	KUNIT_CASE_PARAM(test_dirty_referenced, flush_mode_gen_params),
+	KUNIT_CASE_PARAM(test_dirty_pinned, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_refused, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_of_a_file, flush_mode_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_lazyfree, flush_mode_gen_params),

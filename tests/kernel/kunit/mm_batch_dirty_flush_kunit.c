@@ -23,23 +23,23 @@ static bool batched(struct kunit *test)
 	return param->mode != MM_BATCH_OFF;
 }
 
-/* One flush for each batch, or for each folio. */
+/* One flush for each batch, or for each folio where there is none. */
 static void expect_flushes(struct kunit *test, const unsigned int *pages, unsigned int count)
 {
 	struct dirty_flush_kunit *k = test->priv;
 
 	expect_batches(test, pages, batched(test) ? count : 0);
 	if (IS_ENABLED(CONFIG_X86))
-		KUNIT_EXPECT_EQ(test, k->got.nr_ipis, batched(test) ? count : k->nr);
+		KUNIT_EXPECT_EQ(test, k->got.nr_ipis, batched(test) && count ? count : k->nr);
 }
 
-/* All of a list of folios of one size goes, of which so many fit into a batch. */
+/* All of a list of folios of one size goes, of which so many fit into a batch, or none waits. */
 static void goes(struct kunit *test, unsigned int fit)
 {
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned int batches[8], count = 0, left, pages = k->folios[0].nr_pages;
 
-	if (LARGE_FOLIOS_WAIT || pages == 1) {
+	if (fit && (LARGE_FOLIOS_WAIT || pages == 1)) {
 		for (left = k->nr; left && count < ARRAY_SIZE(batches); left -= min(left, fit))
 			batches[count++] = min(left, fit) * pages;
 	}
@@ -66,14 +66,34 @@ static void test_dirty_lists(struct kunit *test)
 	}
 }
 
-/* Shmem, which has no swap slots yet while it waits. */
+/* Shmem does not wait, so that a batch of others ends with it. */
 static void test_dirty_shmem(struct kunit *test)
 {
+	static const unsigned int batches[] = { 5, 4 };
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
 	have_other_cpu(test);
 	map_many_dirty(test, 40, 0, true);
-	goes(test, FULL_BATCH);
+	goes(test, 0);
 	map_many_dirty(test, 33, ORDER, true);
-	goes(test, FULL_BATCH);
+	goes(test, 0);
+
+	map_many_dirty(test, 4, 0, false);
+	map_many_dirty(test, 3, 0, true);
+	map_many_dirty(test, 4, 0, false);
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_batches, batched(test) ? 2 : 0);
+	for (i = 0; i < k->got.nr_batches; i++) {
+		KUNIT_EXPECT_EQ(test, k->got.batches[i], batches[i]);
+		/* The first shmem folio was flushed for, and all in front of it with it. */
+		KUNIT_EXPECT_EQ(test, k->got.pending[i], i == 1);
+	}
+	if (IS_ENABLED(CONFIG_X86))
+		KUNIT_EXPECT_EQ(test, k->got.nr_ipis, batched(test) ? 4 : k->nr);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SHMEMPAGES), 0);
+	expect_all_written(test);
+	unmap_dirty(test);
 }
 
 /* Folios of these orders, in this order, and the batches that they are to be where all wait. */
@@ -163,17 +183,11 @@ static void test_dirty_and_clean(struct kunit *test)
 /* A folio of the swap cache that is dirty, and not mapped any more. */
 static struct dirty_folio *map_unmapped(struct kunit *test)
 {
-	struct dirty_folio *f = map_dirty(test, 0, false);
-	int error;
+	struct dirty_folio *f = map_in_swap_cache(test);
 
 	folio_lock(f->folio);
-	error = folio_alloc_swap(f->folio);
-	if (!error) {
-		folio_mark_dirty(f->folio);
-		try_to_unmap(f->folio, 0);
-	}
+	try_to_unmap(f->folio, 0);
 	folio_unlock(f->folio);
-	KUNIT_ASSERT_EQ(test, error, 0);
 	KUNIT_ASSERT_FALSE(test, folio_mapped(f->folio));
 	return f;
 }
@@ -247,8 +261,8 @@ static void test_dirty_settled(struct kunit *test)
  */
 static void test_dirty_split(struct kunit *test)
 {
-	static const unsigned int batches[] = { 1 + (1 << ORDER) + 1 };
-	const unsigned int within = 10, pages = batches[0];
+	static const unsigned int batches[] = { 1 + (1 << ORDER), 1 };
+	const unsigned int within = 10, pages = 1 + (1 << ORDER) + 1;
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned int i;
 
@@ -258,8 +272,12 @@ static void test_dirty_split(struct kunit *test)
 	map_dirty(test, 0, false);
 	reclaim_list(test, k->folios, k->nr);
 
-	if (LARGE_FOLIOS_WAIT)
-		expect_batches(test, batches, batched(test));
+	/* The batch ends with it, and was flushed for. */
+	KUNIT_EXPECT_EQ(test, k->got.nr_batches, batched(test) ? ARRAY_SIZE(batches) : 0);
+	for (i = 0; i < k->got.nr_batches; i++) {
+		KUNIT_EXPECT_EQ(test, k->got.batches[i], batches[i]);
+		KUNIT_EXPECT_EQ(test, k->got.pending[i], i == 1);
+	}
 	KUNIT_EXPECT_EQ(test, k->got.nr_scanned, pages);
 	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, 1 + within + 1);
 	KUNIT_EXPECT_EQ(test, k->got.nr_written, 1 + within + 1);

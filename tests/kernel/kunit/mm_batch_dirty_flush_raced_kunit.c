@@ -13,22 +13,17 @@
 static const struct kind_param {
 	const char *name;
 	unsigned int order;
-	bool shmem;
 	enum mm_batch_mode mode;
 } kinds[] = {
-	{ "anonymous, 4K", 0, false, MM_BATCH_RUST },
-	{ "shmem, 4K", 0, true, MM_BATCH_RUST },
+	{ "4K", 0, MM_BATCH_RUST },
 #ifndef CONFIG_ARM64_CONTPTE
 	/* Alone, they do not wait there. */
-	{ "anonymous, 64K", ORDER, false, MM_BATCH_RUST },
-	{ "shmem, 64K", ORDER, true, MM_BATCH_RUST },
+	{ "64K", ORDER, MM_BATCH_RUST },
 #endif
 #ifdef MM_BATCH_DIRTY_FLUSH_C
-	{ "anonymous, 4K, C", 0, false, MM_BATCH_C },
-	{ "shmem, 4K, C", 0, true, MM_BATCH_C },
+	{ "4K, C", 0, MM_BATCH_C },
 #ifndef CONFIG_ARM64_CONTPTE
-	{ "anonymous, 64K, C", ORDER, false, MM_BATCH_C },
-	{ "shmem, 64K, C", ORDER, true, MM_BATCH_C },
+	{ "64K, C", ORDER, MM_BATCH_C },
 #endif
 #endif
 };
@@ -48,10 +43,12 @@ struct fate {
 static const struct fate *fate;
 static struct dirty_folio *victim;
 static struct page *pinned;
+static long mapped_meanwhile;	/* pages of the mm, behind what happened in the window */
 
 static void begin(struct kunit *test)
 {
 	fate->begins(test, victim);
+	mapped_meanwhile = rss(current->mm, MM_ANONPAGES);
 }
 
 /* It is on an LRU list, with its mapping's references, and goes when it is reclaimed again. */
@@ -91,11 +88,11 @@ static void expect_fate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got->stat.nr_activate[0], fate->activated * pages);
 	KUNIT_EXPECT_EQ(test, got->stat.nr_activate[1], 0);
 	KUNIT_EXPECT_EQ(test, got->stat.nr_unmap_fail, fate->mapped * pages);
-	if (!victim->file) {
-		KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), fate->mapped * pages);
-		KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SWAPENTS),
-				(RACED - (fate->mapped || fate->gone)) * pages);
-	}
+	if (!fate->gone)
+		KUNIT_EXPECT_EQ(test, mapped_meanwhile, fate->mapped * pages);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), mapped_meanwhile);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SWAPENTS),
+			(RACED - (fate->mapped || fate->gone)) * pages);
 	if (fate->ends)
 		fate->ends(test, victim);
 	lru_add_drain();
@@ -119,23 +116,10 @@ static void race(struct kunit *test, const struct fate *this)
 	have_other_cpu(test);
 	fate = this;
 	for (i = 0; i < ARRAY_SIZE(victims); i++) {
-		map_many_dirty(test, RACED, kind->order, kind->shmem);
+		map_many_dirty(test, RACED, kind->order, false);
 		victim = &k->folios[victims[i]];
 		expect_fate(test);
 	}
-}
-
-/* By its page table: this CPU may have a translation of it yet, by which nothing faults. */
-static void fault_in(struct kunit *test, struct dirty_folio *f, unsigned int gup_flags)
-{
-	struct page *page = NULL;
-
-	KUNIT_EXPECT_FALSE(test, folio_mapped(f->folio));
-	KUNIT_EXPECT_EQ(test, get_user_pages_fast(f->addr, 1, gup_flags, &page), 1);
-	KUNIT_EXPECT_PTR_EQ(test, page, folio_page(f->folio, 0));
-	if (page)
-		put_page(page);
-	KUNIT_EXPECT_TRUE(test, folio_mapped(f->folio));
 }
 
 static void read_it(struct kunit *test, struct dirty_folio *f)
@@ -144,7 +128,7 @@ static void read_it(struct kunit *test, struct dirty_folio *f)
 	expect_dirty_content(test, f, false);
 }
 
-/* A fault finds it in the swap cache, or in the file. */
+/* A fault finds it in the swap cache. */
 static void test_dirty_read(struct kunit *test)
 {
 	race(test, &(struct fate) { .begins = read_it, .mapped = true, .activated = true });
@@ -167,7 +151,7 @@ static void pin_and_take(struct kunit *test, struct dirty_folio *f)
 	pinned = NULL;
 	KUNIT_EXPECT_EQ(test, pin_user_pages_fast(f->addr, 1, FOLL_WRITE, &pinned), 1);
 	KUNIT_EXPECT_PTR_EQ(test, pinned, folio_page(f->folio, 0));
-	take_away(test, f);
+	take_away_and_store(test, f);
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f->folio));
 }
 
@@ -299,13 +283,13 @@ static void test_dirty_not_swapbacked(struct kunit *test)
 /* Its mapping's references go with it; reclaim puts the last one. */
 static void test_dirty_taken(struct kunit *test)
 {
-	race(test, &(struct fate) { .begins = take_away, .gone = true });
+	race(test, &(struct fate) { .begins = take_away_and_store, .gone = true });
 }
 
 static void read_and_take(struct kunit *test, struct dirty_folio *f)
 {
 	read_it(test, f);
-	take_away(test, f);
+	take_away_and_store(test, f);
 	KUNIT_EXPECT_FALSE(test, folio_mapped(f->folio));
 }
 
@@ -316,7 +300,7 @@ static void test_dirty_read_and_taken(struct kunit *test)
 
 static void take_and_get(struct kunit *test, struct dirty_folio *f)
 {
-	take_away(test, f);
+	take_away_and_store(test, f);
 	folio_ref_add(f->folio, f->nr_pages);
 }
 
@@ -339,11 +323,7 @@ static void write_out(struct kunit *test, struct dirty_folio *f)
 
 	folio_lock(f->folio);
 	KUNIT_EXPECT_TRUE(test, folio_clear_dirty_for_io(f->folio));
-	/* Either unlocks the folio. */
-	if (f->file) {
-		KUNIT_EXPECT_EQ(test, shmem_write_folio(f->folio), 0);
-		return;
-	}
+	/* Unlocks the folio. */
 	KUNIT_EXPECT_EQ(test, swap_writeout(&ctx, f->folio), 0);
 	swap_write_submit(&ctx);
 }
@@ -354,33 +334,11 @@ static void test_dirty_written_out(struct kunit *test)
 	race(test, &(struct fate) { .begins = write_out, .written = true });
 }
 
-static void switch_off(struct kunit *test)
-{
-	mm_batch_dirty_flush_set_mode(MM_BATCH_OFF);
-}
-
-/* What waits when the mode changes is dealt with, and so is the rest of the list. */
-static void test_dirty_mode_changes(struct kunit *test)
-{
-	static const unsigned int batches[] = { 31, 31, 31, 7 };
-	struct dirty_flush_kunit *k = test->priv;
-
-	have_other_cpu(test);
-	map_many_dirty(test, 100, 0, false);
-	k->in_window = switch_off;
-	reclaim_list(test, k->folios, k->nr);
-	k->in_window = NULL;
-	KUNIT_EXPECT_EQ(test, mm_batch_dirty_flush_mode(), MM_BATCH_OFF);
-	expect_batches(test, batches, ARRAY_SIZE(batches));
-	expect_all_written(test);
-	unmap_dirty(test);
-}
-
 static int raced_init(struct kunit *test)
 {
 	const struct kind_param *param = test->param_value;
 
-	return dirty_flush_begin(test, param ? param->mode : MM_BATCH_RUST);
+	return dirty_flush_begin(test, param->mode);
 }
 
 static struct kunit_case dirty_raced_cases[] = {
@@ -397,7 +355,6 @@ static struct kunit_case dirty_raced_cases[] = {
 	KUNIT_CASE_PARAM(test_dirty_read_and_taken, kind_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_of_nothing, kind_gen_params),
 	KUNIT_CASE_PARAM(test_dirty_written_out, kind_gen_params),
-	KUNIT_CASE(test_dirty_mode_changes),
 	{}
 };
 

@@ -3,17 +3,22 @@
 #define _MM_BATCH_OTHER_CPU_KUNIT_H
 /*
  * Another CPU that has the mm, so that x86 puts flushes off. It is never idle: one that is
- * gives the mm up at the first flush.
+ * gives the mm up at the first flush. It stores what it is asked to, by whatever translation
+ * it has.
  */
 
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/kthread.h>
+#include <linux/uaccess.h>
 #include <asm/tlbflush.h>
 
 struct other_cpu {
 	struct mm_struct *mm;
 	struct completion has;
+	unsigned long at;	/* where it is to store, or 0 */
+	unsigned long value;
+	int error;
 };
 
 static int have_mm(void *data)
@@ -22,8 +27,17 @@ static int have_mm(void *data)
 
 	kthread_use_mm(other->mm);
 	complete(&other->has);
-	while (!kthread_should_stop())
+	while (!kthread_should_stop()) {
+		/* Behind it is the value. */
+		unsigned long at = smp_load_acquire(&other->at);
+
+		if (at) {
+			other->error = put_user(other->value, (unsigned long __user *)at);
+			/* In front of it are the store and the error. */
+			smp_store_release(&other->at, 0);
+		}
 		cond_resched();
+	}
 	kthread_unuse_mm(other->mm);
 	return 0;
 }
@@ -40,6 +54,19 @@ static inline struct task_struct *on_other_cpu(struct kunit *test, struct other_
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	wait_for_completion(&other->has);
 	return task;
+}
+
+/* Returns when it has. */
+static inline void other_cpu_stores(struct kunit *test, struct other_cpu *other, unsigned long at,
+				    unsigned long value)
+{
+	other->value = value;
+	/* Read behind have_mm()'s acquire. */
+	smp_store_release(&other->at, at);
+	/* Then it has stored. */
+	while (smp_load_acquire(&other->at))
+		cond_resched();
+	KUNIT_EXPECT_EQ(test, other->error, 0);
 }
 
 /*
