@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Maps anonymous memory in folios of one size and has it reclaimed.
+ * Maps memory in folios of one size and has it reclaimed.
  *
- *	pageout MIB FOLIO_KIB whole|split [zero|data [2cpu|<CPUS>writers]]
+ *	pageout MIB FOLIO_KIB whole|split [zero|data [2cpu|<CPUS>writers [FILE [CGROUP]]]]
  *
  * whole: as it was faulted in, 2 MiB folios mapped by a PMD. split: one page of
  * every 2 MiB is made read-only and writable again first, so that each folio is
  * mapped by PTEs. zero: written with zeroes, which swap only notes. data: each word
  * differs. 2cpu: another CPU has run in the same mm, and may have its translations.
  * 16writers: each of 16 CPUs has written to all of the memory, and but for the first
- * goes on writing elsewhere in the same mm.
+ * goes on writing elsewhere in the same mm. FILE: a shared mapping of it instead of
+ * anonymous memory, in folios of whatever size. CGROUP: entered first, and reclaimed
+ * from by its memory.reclaim instead of MADV_PAGEOUT.
  *
- * Prints the nanoseconds in madvise(MADV_PAGEOUT), the pages, how many of them are
- * still mapped, and the first CPU's idle ticks. Needs root, for the folio sizes, and
- * swap.
+ * Prints the nanoseconds in that, the pages, how many of them are still mapped, the
+ * first CPU's idle ticks, and how often CPUs were interrupted to flush, for FILE until
+ * all of it is written back. Needs root, for the folio sizes, and swap.
  */
 
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -95,6 +98,47 @@ static unsigned long mapped_pages(const char *memory, unsigned long pages)
 	return count;
 }
 
+/* @size at @at of a file. */
+static void map_file(const char *path, char *at, size_t size)
+{
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	if (file < 0 || ftruncate(file, size) ||
+	    mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+		die(path);
+	close(file);
+}
+
+/* To a file of a cgroup; what cannot be reclaimed is no error. */
+static void put(const char *group, const char *name, unsigned long number)
+{
+	char path[256], text[32];
+	int file, length = snprintf(text, sizeof(text), "%lu", number);
+
+	snprintf(path, sizeof(path), "%s/%s", group, name);
+	file = open(path, O_WRONLY);
+	if (file < 0 || (write(file, text, length) < 0 && errno != EAGAIN))
+		die(path);
+	close(file);
+}
+
+/* How many times a CPU was interrupted to flush. */
+static unsigned long interrupted(void)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long count;
+	char name[64];
+
+	while (file && fscanf(file, "%63s %lu", name, &count) == 2) {
+		if (strcmp(name, "nr_tlb_remote_flush_received"))
+			continue;
+		fclose(file);
+		return count;
+	}
+	die("nr_tlb_remote_flush_received");
+	return 0;
+}
+
 static void *on_another_cpu(void *memory)
 {
 	stay_on(1);
@@ -159,8 +203,9 @@ static void fill(char *memory, size_t size, int data)
 int main(int argc, char **argv)
 {
 	unsigned long size, kib, before = 0, pages, left, idle;
-	unsigned long page = sysconf(_SC_PAGESIZE);
+	unsigned long page = sysconf(_SC_PAGESIZE), interrupts;
 	unsigned long long start, ns;
+	char *file, *group;
 	pthread_t thread;
 	char *memory, *end = "";
 	int data, two;
@@ -169,11 +214,13 @@ int main(int argc, char **argv)
 	two = argc > 5 && !strcmp(argv[5], "2cpu");
 	if (argc > 5 && !two)
 		writers = strtoul(argv[5], &end, 10);
-	if (argc < 4 || argc > 6 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split")) ||
+	file = argc > 6 ? argv[6] : NULL;
+	group = argc > 7 ? argv[7] : NULL;
+	if (argc < 4 || argc > 8 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split")) ||
 	    (argc > 4 && !data && strcmp(argv[4], "zero")) ||
 	    (argc > 5 && !two && (writers < 2 || strcmp(end, "writers")))) {
 		fprintf(stderr, "usage: pageout MIB FOLIO_KIB whole|split %s\n",
-			"[zero|data [2cpu|<CPUS>writers]]");
+			"[zero|data [2cpu|<CPUS>writers [FILE [CGROUP]]]]");
 		return 2;
 	}
 	size = strtoul(argv[1], NULL, 10) * MIB;
@@ -189,10 +236,14 @@ int main(int argc, char **argv)
 		die("mmap");
 	memory = (char *)(((uintptr_t)memory + PMD_SIZE - 1) / PMD_SIZE * PMD_SIZE);
 
-	if (kib * KIB > page)
+	if (group)
+		put(group, "cgroup.procs", 0);
+	if (file)
+		map_file(file, memory, size);
+	else if (kib * KIB > page)
 		before = folios(kib);
 	fill(memory, size, data);
-	if (kib * KIB > page && folios(kib) - before != size / KIB / kib) {
+	if (!file && kib * KIB > page && folios(kib) - before != size / KIB / kib) {
 		fprintf(stderr, "pageout: %lu folios of %lu KiB instead of %lu\n",
 			folios(kib) - before, kib, size / KIB / kib);
 		return 1;
@@ -211,13 +262,20 @@ int main(int argc, char **argv)
 	}
 
 	idle = idle_ticks();
+	interrupts = interrupted();
 	start = now();
-	if (madvise(memory, size, MADV_PAGEOUT))
+	if (group)
+		put(group, "memory.reclaim", size);
+	else if (madvise(memory, size, MADV_PAGEOUT))
 		die("madvise");
 	ns = now() - start;
 	idle = idle_ticks() - idle;
 	left = mapped_pages(memory, pages);
-	printf("PAGEOUT %s %s ns %llu pages %lu left %lu idle %lu\n", argv[2], argv[3], ns, pages,
-	       left, idle);
+	/* What is mapped yet has to be flushed for when it is written back. */
+	if (file && msync(memory, size, MS_SYNC))
+		die("msync");
+	interrupts = interrupted() - interrupts;
+	printf("PAGEOUT %s %s ns %llu pages %lu left %lu idle %lu interrupts %lu\n", argv[2],
+	       argv[3], ns, pages, left, idle, interrupts);
 	return 0;
 }

@@ -9,6 +9,12 @@ dd if=/dev/zero of=/dev/ram0 bs=1M >/dev/null 2>&1
 mkswap /dev/ram0 >/dev/null && swapon /dev/ram0 || fail 'no swap on a RAM disk'
 echo 1 >$meter/enable || fail 'no meter'
 
+if [ -b /dev/vda ]; then
+	mkdir /scratch && mount -t ext4 /dev/vda /scratch || fail 'no scratch disk'
+	memory_cgroups
+	mkdir /sys/fs/cgroup/row || fail 'no cgroup'
+fi
+
 settle() { echo 3 >/proc/sys/vm/drop_caches; }
 
 # pageout CONTENT FOLIO_KIB MIB whole|split [2cpu]: sets $value to nanoseconds per page in try_to_unmap(), and in all.
@@ -47,4 +53,14 @@ flushes() {
 	[ $(($8 - ${10})) -ge $(($8 / 100 * 95)) ] || fail "${10} of $8 pages are still mapped"
 	value=$(awk -v pages=$(($8 - ${10})) -v each=$(($1 / 4)) '{ is[$1] = $2 }
 		END { printf "%.6f", is["flush_dirty_done"] / (pages / each) }' $meter/stats)
+}
+
+# dirty_file MIB CPUS [cgroup]: sets $value to the flushes that were done, and the interrupts of CPUs to flush, each by
+# the pages of a file that is mapped, dirty and written to.
+dirty_file() {
+	echo 1 >$meter/reset
+	out=$(/pageout "$1" 4 whole data "$2writers" /scratch/file ${3:+/sys/fs/cgroup/row} 2>&1) || fail "$out"
+	set -- $out
+	value="$(awk -v pages="$7" '{ is[$1] = $2 } END { printf "%.6f", is["flush_done"] / pages }' $meter/stats) $(
+		awk -v interrupts="${13}" -v pages="$7" 'BEGIN { printf "%.6f", interrupts / pages }') $9"
 }

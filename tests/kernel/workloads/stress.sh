@@ -22,14 +22,14 @@ loaded() {
 	rmdir $group || fail 'the cgroup does not go'
 }
 
-# reclaimed WORKERS gen|classic PAGES: until so many pages were stolen.
+# reclaimed WORKERS gen|classic PAGES [SECONDS]: until so many pages were stolen, or time is up.
 reclaimed() {
 	case $2 in
 	gen) echo y >$lru ;;
 	classic) echo n >$lru ;;
 	*) false ;;
 	esac || fail "no LRU $2"
-	loaded "$1" $((stress_mib / 4))M "$3" 1200
+	loaded "$1" $((stress_mib / 4))M "$3" "${4:-1200}"
 }
 
 # stress WORKERS gen|classic PAGES: sets $value to shootdowns, call IPIs and dirty flushes, each by the pages stolen,
@@ -44,6 +44,14 @@ stress() {
 				is["bogo"]
 	}')
 	[ -n "$value" ] || fail 'nothing was stolen'
+}
+
+# timed WORKERS gen|classic SECONDS: sets $value to the OOM kills of so much time, and how much was done in it.
+timed() {
+	reclaimed "$1" "$2" 0 "$3"
+	value=$(echo "$out" | awk '{ is[$1] = $2 } END {
+		printf "%d %d %d %d", is["oom_kill"], is["stolen"], is["pgscan_anon"], is["pgmajfault"]
+	}')
 }
 
 # floor WORKERS: notes what is not reclaim's: the same load without a limit.
