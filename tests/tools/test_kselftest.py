@@ -117,12 +117,19 @@ class List(unittest.TestCase):
 
     def test_bad_lines(self):
         for line in ("test t contig_free x 3 ours/t.sh", "test t contig_free 10", "skip none 1 *", "what t", "out t",
-                     "quick none", "lasts none"):
+                     "quick none", "lasts none", "boot none threads"):
             with self.assertRaisesRegex(Error, "line 1, is not understood"):
                 expected.parse(line)
-        for line in ("skip t c*", "skip t 1", "lasts t 60"):
+        for line in ("skip t c*", "skip t 1", "lasts t 60", "boot t", "boot t fast", "boot t cpus=some"):
             with self.assertRaisesRegex(Error, "line 2, is not understood"):
                 expected.parse(f"test t contig_free 1 1 ours/t.sh\n{line}")
+
+    def test_boots(self):
+        rows = "test t contig_free 1 1 ours/t.sh\n"
+        for row, wanted in (("", (False, None, 0)), ("boot t threads", (True, None, 0)), ("boot t cpus=4", (False, 4, 0)),
+                            ("boot t slower=64", (False, None, 64)), ("boot t threads cpus=3 slower=9", (True, 3, 9))):
+            test = expected.parse(rows + row)[0]["t"]
+            self.assertEqual((test.threads, test.cpus, test.slower), wanted)
 
     def test_too_many_unstable(self):
         rows = "test t contig_free 1 1 ours/t.sh\n" + "unstable t * why\n" * 6
@@ -199,6 +206,7 @@ BAD = {
     "panic": ("echo 2 >/proc/sys/vm/panic_on_oom; cd /sys/fs/cgroup; mkdir x; echo 4M >x/memory.max; "
               "echo 0 >x/memory.swap.max; echo 0 >x/cgroup.procs; head -c 64M /dev/zero | tail", PANICKED),
     "last": ("echo 1..1; echo ok 1 a", DONE),
+    "cpus": ("echo 1..1; [ $(nproc) = 4 ] && echo ok 1 a || echo not ok 1 a", DONE),
 }
 
 
@@ -211,7 +219,7 @@ class Boots(unittest.TestCase):
 
     def test_each_end(self):
         rows = "".join(f"test {name} contig_free {3 if end in (KILLED, HANG) else 30} 1 ours/{name}.sh\n"
-                       for name, (_, end) in BAD.items())
+                       for name, (_, end) in BAD.items()) + "boot cpus threads cpus=4"
         tests = list(expected.parse(rows)[0].values())
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as scripts:
             for name, (text, _) in BAD.items():
@@ -225,7 +233,8 @@ class Boots(unittest.TestCase):
                 rust = guest.all([t for t in tests if t.name == "off-only"], "rust", lambda *_: None)
         self.assertEqual({n: r.end for n, r in off.items()}, {n: end for n, (_, end) in BAD.items()})
         self.assertEqual(off["exit"].error, "exit code 3, though no subtest failed")
-        self.assertEqual(off["last"].cases, {("a", "ok"): 1})
+        for name in ("last", "cpus"):
+            self.assertEqual(off[name].cases, {("a", "ok"): 1}, name)
         self.assertEqual(expected.differences(tests[1], off["off-only"], rust["off-only"]), ["differs from off: 'a'"])
 
     def test_a_program_of_ours_that_does_not_compile(self):

@@ -22,18 +22,6 @@
 
 static unsigned long wrong, rounds, out, left;
 
-static void others_off(void)
-{
-	for (unsigned int i = 0; i < nr_swaps; i++)
-		swap_off(&swaps[i]);
-}
-
-static void others_on(void)
-{
-	for (unsigned int i = 0; i < nr_swaps; i++)
-		swap_on(&swaps[i]);
-}
-
 /* Writers and reclaim of new folios, and again for as long as it takes. */
 static void write_on_and_on(unsigned long size, bool shared)
 {

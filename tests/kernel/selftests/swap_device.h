@@ -12,6 +12,19 @@
 
 #define ZRAMS "/sys/class/zram-control/"
 
+/* The guest's own swap, away and back. */
+static inline void others_off(void)
+{
+	for (unsigned int i = 0; i < nr_swaps; i++)
+		swap_off(&swaps[i]);
+}
+
+static inline void others_on(void)
+{
+	for (unsigned int i = 0; i < nr_swaps; i++)
+		swap_on(&swaps[i]);
+}
+
 /* What mkswap writes. */
 static inline void make_swap(const char *path, unsigned long size)
 {

@@ -32,6 +32,10 @@ ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
 SMP = ["-accel", "tcg,thread=single"]
 THREADS = ["-accel", "tcg,thread=multi"]
 THREADS_QEMU = 10
+# What a disk called slow writes: so that a write takes time.
+SLOW = ",throttling.bps-write=16000000,throttling.iops-write=400"
+# Of the other nobody has looked whether it holds.
+THREADS_ARCH = "x86_64"
 
 
 class Ended:
@@ -77,7 +81,7 @@ def accelerator(icount, threads=False):
 def disk_options(drives):
     """Disks that a boot leaves as they were: what it writes goes with it."""
     return [option for path in drives for option in
-            ("-drive", f"file={path},if=virtio,format=raw,snapshot=on,cache=unsafe")]
+            ("-drive", f"file={path},if=virtio,format=raw,snapshot=on,cache=unsafe{SLOW if 'slow' in path.name else ''}")]
 
 
 def node_options(nodes, cpus, memory):
@@ -91,8 +95,21 @@ def node_options(nodes, cpus, memory):
     return options
 
 
+def tier_options(cpus, memory, slower):
+    """The CPUs, a node that has them, and one of slower memory without CPUs, as a table of ACPI says (x86_64)."""
+    options = ["-machine", "hmat=on", "-smp", str(cpus)]
+    for node, mib, its in (0, memory - slower, f",cpus=0-{cpus - 1}"), (1, slower, ""):
+        options += ["-object", f"memory-backend-ram,id=node{node},size={mib}M",
+                    "-numa", f"node,nodeid={node},memdev=node{node},initiator=0{its}"]
+    for node, latency, bandwidth in (0, 10, "10G"), (1, 100, "1G"):
+        lb = f"hmat-lb,initiator=0,target={node},hierarchy=memory"
+        options += ["-numa", f"{lb},data-type=access-latency,latency={latency}",
+                    "-numa", f"{lb},data-type=access-bandwidth,bandwidth={bandwidth}"]
+    return options
+
+
 def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1,
-                 threads=False, more=()):
+                 threads=False, slower=0, more=()):
     """QEMU's command line; `console` is its character device for the guest's serial line, `more` is added."""
     machine = [emulator(build.arch, threads), *MACHINES[build.arch][1:]]
     if not shutil.which(machine[0]):
@@ -105,17 +122,17 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
                          "-display", "none", "-no-reboot", "-kernel", str(build.image),
                          "-append", append]
     return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
-            + node_options(nodes, cpus, memory) + list(more))
+            + (tier_options(cpus, memory, slower) if slower else node_options(nodes, cpus, memory)) + list(more))
 
 
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
-         finished=None, on_line=None, drives=(), nodes=1, threads=False, more=()):
+         finished=None, on_line=None, drives=(), nodes=1, threads=False, slower=0, more=()):
     """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
 
     Time begins anew when on_line returns a number of seconds.
     """
     command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes,
-                           threads=threads, more=more)
+                           threads=threads, slower=slower, more=more)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
     try:

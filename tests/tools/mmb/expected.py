@@ -28,6 +28,8 @@ class Test:
         self.unstable = []  # globs
         self.before = self.after = None
         self.quick = self.can_last = False
+        # Of the host, one for each CPU; CPUs, if not as many as others have; MiB of a slower tier of memory.
+        self.threads, self.cpus, self.slower = False, None, 0
         self.lasts = 0  # seconds beyond its limit
 
     def in_kernel(self, symbol):
@@ -107,6 +109,11 @@ def parse(text):
                 tests[name].unstable.append(glob)
             elif kind in ("before", "after") and rest:
                 setattr(tests[name], kind, rest)
+            elif kind == "boot":
+                threads, cpus, slower = re.fullmatch(r"(?=.)(threads)?\s*(?:cpus=(\d+))?\s*(?:slower=(\d+))?",
+                                                     rest).groups()
+                tests[name].threads, tests[name].cpus = bool(threads), cpus and int(cpus)
+                tests[name].slower = int(slower or 0)
             elif kind == "quick":
                 for quick in [name, *rest.split()]:
                     tests[quick].quick = True

@@ -7,6 +7,7 @@ import shutil
 from fnmatch import fnmatchcase
 
 from . import expected, ktap, rootfs, upstream
+from .boot import THREADS_ARCH, emulator
 from .common import FAIL, PANIC, PASS, TIMEOUT, TOP, Error, say
 from .expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 from .paths import PATHS
@@ -46,8 +47,10 @@ class Guest:
         files["tests"] = "".join(f"{t.seconds(self.slower)} {t.name} {t.command}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
-        return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower, log=log,
-                                 on_line=on_line)
+        threads, cpus, slower = self.kind_of_boot(tests[0])
+        more = {"cpus": cpus} if cpus else {}
+        return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower,
+                                 log=log, on_line=on_line, threads=threads, slower=slower, **more)
 
     def some(self, tests, mode, log, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
@@ -96,13 +99,20 @@ class Guest:
         return Result(DONE, cases=cases, seconds=seconds, error=error)
 
     def all(self, tests, mode, on_result, run=1):
-        """Every test, in as many boots as it takes."""
-        results, left, boots = {}, list(tests), 0
-        while left:
-            boots += 1
-            results |= self.some(left, mode, self.folder / f"{mode}-{run}.{boots}.console", on_result)
-            left = [t for t in left if t.name not in results]
+        """Every test, in as many boots as it takes: of each kind that some of them want, at least one."""
+        results, boots = {}, 0
+        for kind in dict.fromkeys(map(self.kind_of_boot, tests)):
+            left = [t for t in tests if self.kind_of_boot(t) == kind]
+            while left:
+                boots += 1
+                results |= self.some(left, mode, self.folder / f"{mode}-{run}.{boots}.console", on_result)
+                left = [t for t in left if t.name not in results]
         return results
+
+    def kind_of_boot(self, test):
+        """Whether CPUs have a host thread each, how many there are if not as many as usual, and the slower memory."""
+        here = self.build.arch == THREADS_ARCH
+        return test.threads and here, test.cpus, test.slower if here else 0
 
 
 def judge(test, runs, mode):
@@ -162,6 +172,9 @@ def kselftest(build, modules, steps, slower=1):
     tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
     for test in tests:
         test.in_kernel(build.symbol)
+    if any(test.threads for test in tests) and build.arch == THREADS_ARCH:
+        # Brought before a boot waits for it.
+        emulator(build.arch, threads=True)
     folder = build.base.work / f"{build.out.name}-kselftest"
     folder.mkdir(exist_ok=True)
     guest = Guest(build, modules, tests, folder, slower)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The guest with a Debian root filesystem: its disks, and booting it.
 
-Three disks, all ext4 and all thrown away after a boot (QEMU's snapshot=on): the root filesystem, which is
-made once; the job's, with init, modules and tests; and an empty one.
+Four disks, all thrown away after a boot (QEMU's snapshot=on): the root filesystem, which is made once; the job's,
+with init, modules and tests; an empty one, ext4 as these; and one to swap to, on which a write takes time.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from .guest import DONE, failure, tree
 
 SCRIPTS = TOP / "tests/kernel/guest"
 SIZE = {"cpus": 2, "memory": 5120, "nodes": 2}
-ROOT_MIB, JOB_MIB, SCRATCH_MIB = 600, 128, 2048
+ROOT_MIB, JOB_MIB, SCRATCH_MIB, SLOW_MIB = 600, 128, 2048, 64
 
 # The RAM disk is for swap, beside zram (init). Without 1 GiB pages, which some tests use where one happens to be
 # free. The console is for the job's lines.
@@ -83,6 +83,15 @@ def scratch_image(mib=SCRATCH_MIB):
     return image if image.exists() else ext4(image, mib)
 
 
+def slow_image():
+    image = CACHE / f"build/guest/slow-{SLOW_MIB}.img"
+    if not image.exists():
+        image.parent.mkdir(parents=True, exist_ok=True)
+        with image.open("wb") as file:
+            file.truncate(SLOW_MIB << 20)
+    return image
+
+
 def job_image(folder, job, modules=(), folders=None, files=None):
     """The job's disk, in the folder: init runs `job`, in sh. `folders` and `files`: name -> where from."""
     root = folder / "job"
@@ -103,7 +112,7 @@ def job_image(folder, job, modules=(), folders=None, files=None):
 
 
 def disks(arch, job):
-    return [root_image(arch), job, scratch_image()]
+    return [root_image(arch), job, scratch_image(), slow_image()]
 
 
 def modules_of(build):

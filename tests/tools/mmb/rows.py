@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from .boot import THREADS_ARCH
 from .path import NONE, mib
 from .paths import PATHS
 from .rootfs import SCRATCH_MIB, scratch_image
@@ -12,7 +13,6 @@ NOISE_LIMIT = 0.005
 # Of runs of a row that counts, off and rust in turn.
 PAIRS = 5
 # What says of a CPU that it was told to flush is x86's.
-THREADS_ARCH = "x86_64"
 # Whose figures the limits are of.
 LIMITS_ARCH = "x86_64"
 
