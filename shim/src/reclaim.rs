@@ -10,18 +10,27 @@
 //! | [`Folio::mapping`]               | `folio_mapping()`, mm/util.c, under the folio lock      |
 //! | [`Machine::write`]               | a store by a CPU, by [`crate::tlb`]                     |
 //! | [`Machine::try_to_unmap`]        | `try_to_unmap()`, mm/rmap.c, with `TTU_BATCH_FLUSH`     |
+//! | [`Machine::isolate`]             | `isolate_lru_folios()`, mm/vmscan.c, of one folio       |
 //! | [`Machine::put`]                 | `folio_put_refs()`, include/linux/mm.h, and the free    |
-//! | [`meanwhile`]                    | who else has to do with such a folio                    |
+//! | [`meanwhile`], [`of_file`]       | who else has to do with such a folio                    |
 //! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
 //! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
 //!
 //! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
-//! has folios that are mapped page by page.
+//! has folios that are mapped page by page. All are of one mm, and one page table, whose lock has
+//! `mm->tlb_flush_batched`, too.
+//!
+//! # What must hold
+//!
+//! **A store that did not fault is in what is written out, or still in memory, dirty, for as long as
+//! the page is of the file, or of the mm.** [`Machine::assert_nothing_lost`] is that, for one folio.
+//! From where a file was truncated or punched, or an mm has unmapped or moved a page, and that has
+//! returned, a store to the page must fault. (What a pin is for may be written in any case.)
 //!
 //! A folio that is freed panics if it is locked, or if a CPU has a translation of it.
 //!
-//! Left out: LRU lists (who is isolated is on none), the rmap walk, AnonExclusive, several mms,
-//! buffers, swap slots beyond the one entry that the PTE is, THP that is split while it is mapped.
+//! Left out: LRU lists but for the flag, the rmap walk, AnonExclusive, several mms, buffers, swap
+//! slots beyond the one entry that the PTE is, THP that is split while it is mapped.
 
 use crate::{
     folio,
@@ -46,6 +55,7 @@ use crate::{
         MutexGuard, //
     },
     tlb::{
+        Batched,
         Cpus,
         Deferred, //
     }, //
@@ -56,11 +66,13 @@ use std::{
         AtomicU32 as PlainU32,
         AtomicUsize as PlainUsize,
         Ordering::SeqCst, //
-    }, //
+    },
+    sync::Mutex as PlainMutex, //
 };
 
 pub mod list;
 pub mod meanwhile;
+pub mod of_file;
 pub mod pageout;
 pub mod report;
 mod spec;
@@ -78,6 +90,17 @@ mod tests;
 
 /// The lock bit.
 const LOCKED: u32 = 0;
+
+/// Whether the page is where it was: what may be stored to it without a fault.
+#[derive(Clone, Copy, Debug)]
+enum Gone {
+    /// It is.
+    No,
+    /// It is of nobody any more; nor are the stores up to this one.
+    Given(usize),
+    /// It is at another address. All but these stores came behind that.
+    Moved(usize),
+}
 
 /// One folio.
 #[derive(Debug)]
@@ -99,6 +122,7 @@ pub struct Folio {
     /// What was written out; outside of loom's memory, so never stale.
     stored: PlainUsize,
     freed: PlainUsize,
+    gone: PlainMutex<Gone>,
     /// What a split makes of it.
     tails: Range<usize>,
 }
@@ -114,6 +138,9 @@ impl Folio {
     fn new(pfn: usize, spec: &Spec, tails: Range<usize>) -> Self {
         let core = folio::Folio::new(pfn, spec.nr as usize);
         core.get(spec.nr as i32);
+        if spec.flags.contains(&Flag::Lru) {
+            core.put_refs(1);
+        }
         let mapped = i32::from(spec.pte.is_some());
         core.get(mapped * spec.nr as i32);
         if spec.mapping != Mapping::File {
@@ -138,6 +165,7 @@ impl Folio {
             content: AtomicUsize::new(0),
             stored: PlainUsize::new(0),
             freed: PlainUsize::new(0),
+            gone: PlainMutex::new(Gone::No),
             tails,
         };
         folio.set_mapping(Some(spec.mapping));
@@ -166,11 +194,20 @@ impl Folio {
         step!("{flag:?}");
     }
 
+    /// `folio_evictable()`.
+    fn is_evictable(&self) -> bool {
+        !self.test(Flag::Mlocked) && !self.test(Flag::Unevictable)
+    }
+
+    fn test_and_clear(&self, flag: Flag) -> bool {
+        let was = self.flags.fetch_and(!(1 << flag as u32), Relaxed) & (1 << flag as u32) != 0;
+        step!("{flag:?} was {was}, and is not");
+        was
+    }
+
     /// Its writeback ends, which was waited for.
     fn written_out(&self) {
-        self.flags
-            .fetch_and(!(1 << Flag::WaitedFor as u32), Relaxed);
-        step!("folio_wait_writeback()");
+        self.test_and_clear(Flag::WaitedFor);
     }
 
     /// Locks it, unless somebody has: whether it did.
@@ -218,6 +255,32 @@ impl Folio {
         self.core.write();
     }
 
+    /// A write by somebody who has pinned it, whosever it is by now.
+    fn write_pinned(&self) {
+        self.write();
+        if let Gone::Given(nr) | Gone::Moved(nr) = &mut *self.gone() {
+            *nr += 1;
+        }
+    }
+
+    fn gone(&self) -> std::sync::MutexGuard<'_, Gone> {
+        self.gone.lock().expect("a thread of the model panicked")
+    }
+
+    /// From here on it is of nobody: whoever gave it up has returned.
+    fn give_up(&self) {
+        *self.gone() = Gone::Given(self.core.written());
+    }
+
+    /// From here on it is not at this address.
+    fn move_away(&self) {
+        *self.gone() = Gone::Moved(self.core.written());
+    }
+
+    fn is_moved(&self) -> bool {
+        matches!(*self.gone(), Gone::Moved(_))
+    }
+
     /// Its content, as the writes that are in it.
     pub fn content(&self) -> usize {
         self.content.load(Relaxed)
@@ -249,7 +312,7 @@ pub struct Machine {
     /// The PTE of each folio.
     pub table: Table,
     folios: Vec<Folio>,
-    ptl: Mutex<()>,
+    ptl: Mutex<Batched>,
 }
 
 impl Machine {
@@ -282,7 +345,7 @@ impl Machine {
             cpus,
             table,
             folios,
-            ptl: Mutex::new(()),
+            ptl: Mutex::default(),
         }
     }
 
@@ -311,19 +374,44 @@ impl Machine {
             .write(&self.table, index, || folio.write())
     }
 
-    fn lock_ptes(&self) -> MutexGuard<'_, ()> {
+    fn lock_ptes(&self) -> MutexGuard<'_, Batched> {
         self.ptl.lock().expect("a thread of the model panicked")
+    }
+
+    /// Takes a folio off its LRU list, unless somebody has: whether it did, and has a reference.
+    pub fn isolate(&self, index: usize) -> bool {
+        let folio = self.folio(index);
+        if !folio.core.try_get() {
+            return false;
+        }
+        let isolated = folio.test_and_clear(Flag::Lru);
+        if !isolated {
+            self.put(index, 1);
+        }
+        isolated
     }
 
     /// Unmaps a folio that is locked, and owes the flush.
     pub fn try_to_unmap(&self, index: usize, deferred: &Deferred) {
+        self.unmap(index, |batched, was| {
+            deferred.set_pending(index, was);
+            batched.set_pending();
+        });
+    }
+
+    /// Unmaps a folio that is locked, and flushes at once.
+    fn unmap_and_flush(&self, index: usize) {
+        self.unmap(index, |_, _| self.cpus.flush_page(index));
+    }
+
+    fn unmap(&self, index: usize, flush: impl FnOnce(&mut Batched, u64)) {
         let folio = self.folio(index);
-        let ptl = self.lock_ptes();
+        let mut ptl = self.lock_ptes();
         if self.table.ptep_get(index) & PRESENT == 0 || folio.test(Flag::Stuck) {
             return;
         }
         let was = self.table.get_and_clear(index);
-        deferred.set_pending(was);
+        flush(&mut ptl, was);
         if was & DIRTY != 0 {
             folio.core.mark_dirty();
         }
@@ -370,14 +458,19 @@ impl Machine {
     ///
     /// # Panics
     ///
-    /// If what is to be read back is not what was written.
+    /// If what is to be read back is not what was written; if somebody stored to what was of nobody
+    /// any more, or at another address.
     pub fn assert_nothing_lost(&self, index: usize) {
         let folio = self.folio(index);
         let mapped = index < self.table.nr() && self.table.ptep_get(index) & PRESENT != 0;
         let dirty = folio.core.is_dirty() || mapped && self.table.ptep_get(index) & DIRTY != 0;
-        assert!(
-            folio.is_stored() || !folio.is_freed() && dirty,
-            "a write to folio {index} is lost"
-        );
+        let kept = folio.is_stored() || !folio.is_freed() && dirty;
+        let written = folio.core.written();
+        let well = match *folio.gone() {
+            Gone::No => kept,
+            Gone::Given(nr) => written == nr,
+            Gone::Moved(nr) => kept && written == nr,
+        };
+        assert!(well, "a write to folio {index} is lost");
     }
 }

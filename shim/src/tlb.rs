@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The TLBs of CPUs, whose translations outlive their PTEs, and the flush that a task puts off.
+//! The TLBs of CPUs, whose translations outlive their PTEs, the flush that a task puts off, and what
+//! the mm knows of it.
 //!
 //! | here                      | in 7.3                                                        |
 //! |---------------------------|---------------------------------------------------------------|
 //! | [`Cpu::write`]            | one store by a CPU: by its TLB, by a walk, or a fault         |
 //! | [`Cpu::read`]             | one load                                                      |
-//! | [`Cpus::flush`]           | `arch_tlbbatch_flush()`, arch/x86/mm/tlb.c                    |
+//! | [`Cpus::flush`]           | `flush_tlb_mm()`, arch/x86/mm/tlb.c                           |
+//! | [`Cpus::flush_page`]      | `flush_tlb_page()`, same file; `tlb_flush()` of one page      |
 //! | [`Deferred`]              | `struct tlbflush_unmap_batch`, include/linux/mm_types_task.h  |
-//! | [`Deferred::set_pending`] | `set_tlb_ubc_flush_pending()`, mm/rmap.c                      |
+//! | [`Deferred::set_pending`] | `set_tlb_ubc_flush_pending()`, mm/rmap.c: what the task notes |
 //! | [`Deferred::flush`]       | `try_to_unmap_flush()`, same file                             |
 //! | [`Deferred::flush_dirty`] | `try_to_unmap_flush_dirty()`, same file                       |
+//! | [`Batched::set_pending`]  | `set_tlb_ubc_flush_pending()`: what the mm notes              |
+//! | [`Batched::flush`]        | `flush_tlb_batched_pending()`, same file                      |
 //!
 //! A CPU takes an interrupt between two instructions. Here its instruction and the handler of the
 //! flush, which the flushing thread runs in its place, have a lock bit: a CPU sees in its next
@@ -20,8 +24,11 @@
 //! A translation by which was written has the dirty bit; by one without, the CPU looks at the PTE
 //! again before it writes.
 //!
-//! Left out: `mm_cpumask`, address spaces, lazy TLBs, ranges (a flush takes all translations of a
-//! CPU), `mm->tlb_flush_batched` (who flushes for an mm flushes in any case), arm64's broadcast.
+//! A task flushes for the pages that it has noted, as arm64 does; x86 flushes all that a CPU has, and
+//! so those of others as well, on which nobody relies.
+//!
+//! Left out: `mm_cpumask`, address spaces, lazy TLBs, arm64's broadcast, the limit of
+//! `mm->tlb_flush_batched`.
 
 use crate::{
     pte::{
@@ -40,7 +47,10 @@ use crate::{
     }, //
 };
 use std::{
-    cell::Cell,
+    cell::{
+        Cell,
+        RefCell, //
+    },
     sync::atomic::{
         AtomicU64 as PlainU64,
         Ordering::SeqCst, //
@@ -114,14 +124,16 @@ impl Cpu {
         result
     }
 
-    fn flush(&self) {
+    fn flush(&self, pages: impl Fn(usize) -> bool) {
         let _request = self
             .requests
             .lock()
             .expect("a thread of the model panicked");
         self.instruction(|| {
-            for translation in &self.translations {
-                translation.store(0, SeqCst);
+            for (index, translation) in self.translations.iter().enumerate() {
+                if pages(index) {
+                    translation.store(0, SeqCst);
+                }
             }
         });
     }
@@ -165,7 +177,15 @@ impl Cpus {
     /// No translation is left anywhere when it returns.
     pub fn flush(&self) {
         step!("the TLBs are flushed");
-        self.0.iter().for_each(Cpu::flush);
+        self.0.iter().for_each(|cpu| cpu.flush(|_| true));
+    }
+
+    /// No translation of a PTE is left anywhere.
+    pub fn flush_page(&self, index: usize) {
+        step!("the TLBs are flushed of PTE {index}");
+        self.0
+            .iter()
+            .for_each(|cpu| cpu.flush(|page| page == index));
     }
 
     /// Whether a CPU has a translation to a page, of which this thread knows that nobody gets a new
@@ -178,15 +198,16 @@ impl Cpus {
 /// The flush that one task owes.
 #[derive(Debug, Default)]
 pub struct Deferred {
-    flush_required: Cell<bool>,
+    /// The PTEs that were cleared.
+    pages: RefCell<Vec<usize>>,
     writable: Cell<bool>,
     flushes: Cell<usize>,
 }
 
 impl Deferred {
     /// Owes one for a PTE that was cleared: it may be written by one that was dirty.
-    pub fn set_pending(&self, pte: u64) {
-        self.flush_required.set(true);
+    pub fn set_pending(&self, index: usize, pte: u64) {
+        self.pages.borrow_mut().push(index);
         if pte & DIRTY != 0 {
             self.writable.set(true);
         }
@@ -199,16 +220,19 @@ impl Deferred {
 
     /// Whether a CPU may have a translation that is left.
     pub fn pending(&self) -> bool {
-        self.flush_required.get()
+        !self.pages.borrow().is_empty()
     }
 
     /// Flushes, if one is owed.
     pub fn flush(&self, cpus: &Cpus) {
-        if !self.pending() {
+        let pages = self.pages.take();
+        if pages.is_empty() {
             return;
         }
-        cpus.flush();
-        self.flush_required.set(false);
+        step!("the TLBs are flushed of PTEs {pages:?}");
+        for cpu in &cpus.0 {
+            cpu.flush(|page| pages.contains(&page));
+        }
         self.writable.set(false);
         self.flushes.set(self.flushes.get() + 1);
     }
@@ -223,6 +247,31 @@ impl Deferred {
     /// The flushes that were really made.
     pub fn flushes(&self) -> usize {
         self.flushes.get()
+    }
+}
+
+/// `mm->tlb_flush_batched`: how often a flush for this mm was put off, by whomever, and how often of
+/// these somebody who has to do with its PTEs has flushed. (That the one who put it off has flushed
+/// is not noted.) It is read and written under the lock of a page table.
+#[derive(Debug, Default)]
+pub struct Batched {
+    pending: u32,
+    flushed: u32,
+}
+
+impl Batched {
+    /// A flush is put off.
+    pub fn set_pending(&mut self) {
+        self.pending += 1;
+    }
+
+    /// Flushes, if one was put off since the last time.
+    pub fn flush(&mut self, cpus: &Cpus) {
+        step!("flushes put off: {}, seen: {}", self.pending, self.flushed);
+        if self.pending != self.flushed {
+            cpus.flush();
+            self.flushed = self.pending;
+        }
     }
 }
 
@@ -285,19 +334,57 @@ mod tests {
             deferred.flush(&cpus);
             assert_eq!(deferred.flushes(), 0);
             cpus.cpu(0).fill(&table, 0);
-            deferred.set_pending(pte(9, WRITE));
+            deferred.set_pending(0, pte(8, WRITE));
             assert!(!deferred.writable());
             deferred.flush_dirty(&cpus);
             assert!(cpus.translate(8));
             deferred.flush(&cpus);
             assert!(!cpus.translate(8));
-            deferred.set_pending(pte(8, DIRTY));
-            deferred.set_pending(pte(9, 0));
+            deferred.set_pending(0, pte(8, DIRTY));
+            deferred.set_pending(0, pte(9, 0));
             assert!(deferred.writable());
             deferred.flush_dirty(&cpus);
             deferred.flush(&cpus);
-            assert!(!deferred.writable());
+            assert!(!deferred.writable() && !deferred.pending());
             assert_eq!(deferred.flushes(), 2);
+        });
+    }
+
+    /// What nobody has noted stays.
+    #[test]
+    fn a_flush_is_of_what_was_noted() {
+        explore(|| {
+            let words = [8, 9, 10].map(|pfn| pte(pfn, WRITE));
+            let (table, cpus) = (Table::new(&words), Cpus::new(2, 3));
+            let left = || [8, 9, 10].map(|pfn| cpus.translate(pfn));
+            let fill = || (0..3).for_each(|index| cpus.cpu(1).fill(&table, index));
+            fill();
+            cpus.flush_page(1);
+            assert_eq!(left(), [true, false, true]);
+            fill();
+            let deferred = Deferred::default();
+            deferred.set_pending(0, words[0]);
+            deferred.set_pending(2, words[2]);
+            deferred.flush(&cpus);
+            assert_eq!(left(), [false, true, false]);
+        });
+    }
+
+    /// Once for all that was put off before; whoever put it off may have flushed himself.
+    #[test]
+    fn what_an_mm_is_owed_is_flushed_for_once() {
+        explore(|| {
+            let (table, cpus) = (Table::new(&[pte(8, WRITE)]), Cpus::new(1, 1));
+            let mut batched = Batched::default();
+            let flushes = |batched: &mut Batched| {
+                cpus.cpu(0).fill(&table, 0);
+                batched.flush(&cpus);
+                !cpus.translate(8)
+            };
+            assert!(!flushes(&mut batched));
+            batched.set_pending();
+            batched.set_pending();
+            assert!(flushes(&mut batched) && !flushes(&mut batched));
         });
     }
 }

@@ -63,6 +63,7 @@ const CASES: &[&str] = &[
     "list_of_safe_code",
     "list_unmapped_from_twice",
     "lock_by_another_task",
+    "lock_of_another_list",
     "locked_paged_out",
     "lone_page_from_a_range",
     "mappings_removed_by_hand",

@@ -232,7 +232,7 @@ fn dirty_flush_write_and_refault() {
         }
     }
     against(
-        Bound::Exhaustive,
+        Bound::Preemptions(5),
         From::Window,
         one,
         write,
@@ -340,7 +340,7 @@ fn dirty_flush_refault_pin_zap_and_put() {
 #[test]
 fn dirty_flush_slot_free() {
     against(
-        Bound::Exhaustive,
+        Bound::Preemptions(5),
         From::Window,
         one,
         |machine| machine.zap(0),
@@ -353,10 +353,12 @@ fn dirty_flush_slot_free() {
 #[test]
 fn dirty_flush_truncate() {
     against(
-        Bound::Preemptions(5),
+        Bound::Preemptions(3),
         From::List,
         one_of_shmem,
-        |machine| machine.truncate(0),
+        |machine| {
+            machine.truncate(0);
+        },
         ended,
         &[RECLAIMED, KEPT, GONE],
     );

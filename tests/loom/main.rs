@@ -34,6 +34,8 @@ mod smp;
 #[cfg(loom)]
 mod tlb;
 #[cfg(loom)]
+mod unlocked;
+#[cfg(loom)]
 mod weak;
 #[cfg(loom)]
 mod window;

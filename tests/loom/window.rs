@@ -55,7 +55,7 @@ fn window_not_freed_under_writeback() {
 #[test]
 fn window_a_zap_has_flushed() {
     against(
-        Bound::Exhaustive,
+        Bound::Preemptions(5),
         From::Window,
         one,
         |machine| {

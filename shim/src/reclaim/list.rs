@@ -6,7 +6,8 @@
 //! | here                         | in 7.3, mm/vmscan.c                                        |
 //! |------------------------------|------------------------------------------------------------|
 //! | `next_dirty()`               | [`super::pageout`]                                         |
-//! | `keep()`, `keep_locked()`    | its labels                                                 |
+//! | `keep()`, `keep_locked()`    | its labels; the flush in front of the unlock is of         |
+//! |                              | patches/fixes/                                             |
 //! | `activate_locked()`          | its label; swap is never full                              |
 //! | `unmap_failed_locked()`      | what it does where `folio_mapped()` is left                |
 //! | [`List::finish`]             | its end: the last flush, the putback by its caller         |
@@ -75,6 +76,8 @@ pub struct List<'m> {
     pub(super) list: RefCell<VecDeque<usize>>,
     pub(super) free_folios: RefCell<Vec<usize>>,
     pub(super) under_writeback: Cell<Option<usize>>,
+    /// Who was unmapped by this pass, if the one that was looked at last was.
+    pub(super) unmapped: Cell<Option<usize>>,
     places: RefCell<BTreeMap<usize, Place>>,
     locked: Cell<Option<usize>>,
     events: RefCell<Vec<Event>>,
@@ -91,6 +94,7 @@ impl<'m> List<'m> {
             list: RefCell::default(),
             free_folios: RefCell::default(),
             under_writeback: Cell::new(None),
+            unmapped: Cell::new(None),
             places: RefCell::default(),
             locked: Cell::new(None),
             events: RefCell::default(),
@@ -219,6 +223,7 @@ impl<'m> List<'m> {
     pub(super) fn take(&self) -> Option<usize> {
         self.assert_none_locked("reclaim goes on");
         let folio = self.list.borrow_mut().pop_front()?;
+        self.unmapped.set(None);
         self.places.borrow_mut().insert(folio, Place::OffList);
         Some(folio)
     }
@@ -247,7 +252,12 @@ impl<'m> List<'m> {
         self.places.borrow_mut().insert(index, Place::Ended(fate));
     }
 
+    /// A folio that is locked goes where it ends. One that this pass has unmapped, and puts back, is
+    /// flushed for before: nobody who gets its lock then would know that a CPU may write to it.
     pub(super) fn end_locked(&self, index: usize, fate: Fate) {
+        if self.unmapped.take() == Some(index) && matches!(fate, Fate::Kept | Fate::Activated) {
+            self.deferred.flush_dirty(&self.machine.cpus);
+        }
         self.unlock(index);
         self.end(index, fate);
     }
@@ -255,7 +265,7 @@ impl<'m> List<'m> {
     pub(super) fn activate(&self, index: usize) {
         let (folio, nr) = (self.folio(index), u64::from(self.folio(index).nr()));
         self.assert_locked(index, "activating");
-        if folio.test(Flag::Unevictable) {
+        if folio.test(Flag::Mlocked) {
             self.machine.free_swap(index);
             return self.end_locked(index, Fate::Kept);
         }
@@ -339,7 +349,7 @@ unsafe impl FolioList for Port<'_, '_> {
     }
 
     fn folio_evictable(&self, folio: usize) -> bool {
-        !self.0.folio(folio).test(Flag::Unevictable)
+        self.0.folio(folio).is_evictable()
     }
 
     fn folio_test_writeback(&self, folio: usize) -> bool {

@@ -1,22 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What others do to a folio that reclaim has isolated, by any thread and at any time.
+//! What others do to a folio that reclaim has isolated, by any thread and at any time: those that
+//! have to do with the mm that maps it. [`super::of_file`] has those of its file.
 //!
-//! | here                       | in 7.3                                                       |
-//! |----------------------------|--------------------------------------------------------------|
-//! | [`Machine::fault`]         | `do_swap_page()`, mm/memory.c; `shmem_fault()`, mm/shmem.c   |
-//! | [`Machine::zap`]           | `zap_pte_range()`, `tlb_flush_mmu()`, mm/memory.c            |
-//! | [`Machine::free_swap`]     | `folio_free_swap()`, mm/swapfile.c                           |
-//! | [`Machine::truncate`]      | `truncate_inode_folio()`, mm/truncate.c                      |
-//! | [`Machine::write_back`]    | `swap_writeout()`, mm/page_io.c, of somebody else who flushed |
-//! | [`Machine::clean`]         | the same, done                                               |
-//! | [`Machine::pin_and_write`] | a driver that pins, writes, and keeps the pin or not         |
+//! Each does what C does under C's conditions, and flushes where C does, and nowhere else:
 //!
-//! A fault is of a folio in the swap cache, or in the page cache; a zap is of the swap entry, too.
+//! | who                        | C, 7.3                                   | if                        | flushes                                  |
+//! |----------------------------|------------------------------------------|---------------------------|------------------------------------------|
+//! | [`Machine::fault`]         | `do_swap_page()`, mm/memory.c            | in the swap cache, locked, its entry still there | never             |
+//! | same, of a file            | `do_read_fault()`, `do_shared_fault()`, `do_wp_page()`, same file | locked, of the file | never                  |
+//! | [`Machine::fault_around`]  | `filemap_map_pages()`, mm/filemap.c      | locked, of the file, its PTE none; not asking for a hole that is punched | never |
+//! | [`Machine::swapoff`]       | `unuse_pte()`, `folio_free_swap()`, mm/swapfile.c | as a swap fault  | never                                    |
+//! | [`Machine::zap`]           | `zap_pte_range()`, mm/memory.c           | always                    | what was put off for the mm, with the lock of the page table; its own if a PTE was present: of a file's dirty page under that lock, else before the references are dropped |
+//! | [`Machine::uffd_move`]     | `move_swap_pte()`, mm/userfaultfd.c      | in the swap cache, locked, its entry still there | what was put off for the mm, by patches/fixes/0005 |
+//! | [`Machine::pin_and_write`] | `gup_fast_pte_range()`, mm/gup.c, and a driver that writes | its PTE writable | never                          |
+//! | [`Machine::free_swap`]     | `folio_free_swap()`, mm/swapfile.c       | locked, in the swap cache, no entry of it left, not being written | never |
+//!
+//! A file's fault marks the folio dirty before it maps it for writing (`page_mkwrite()`,
+//! `fault_dirty_shared_page()`), and maps what is not shmem's for reading only otherwise, so that a
+//! write is noticed; shmem's is mapped for writing, by a PTE that is as dirty as the folio. A zap does
+//! not take the dirty bit of an anonymous page to its folio.
+//!
 //! Whoever wants the folio lock and does not get it gives up: that he waits is what comes of the
 //! same thread a little later, which is another interleaving.
 //!
-//! Left out: reading from swap (a fault that does not find the folio does nothing), COW.
+//! Left out, as it comes to the same as one of these here:
+//!
+//! * reading from swap: a fault that does not find the folio does nothing;
+//! * GUP that is not fast: what GUP-fast does, under the lock of the page table;
+//! * mprotect(), mremap(), MADV_FREE: the pending flush of a zap, and then less; UFFDIO_MOVE of a PTE
+//!   that is present: a flush of that page;
+//! * UFFDIO_CONTINUE: what a fault-around does, but read-only. It is of shmem, for which no flush of
+//!   anything writable is owed where it is not locked;
+//! * memory failure and device-exclusive access, which unmap as [`super::pageout`] does what is
+//!   poisoned: they flush with the lock of the page table.
+//!
+//! Left out, as one PTE of one mm cannot have it: fork() and KSM, which share a page. fork() copies
+//! the entry and flushes the mm before the child runs; KSM asks for a PTE that is present, and flushes
+//! for that address under the folio lock and that of the page table. Left out, as reclaim has
+//! isolated the folio, or has its reference: migration, compaction and the split of a folio; of those
+//! [`Machine::collapse_file`] is here, which unmaps folios of an LRU list.
 
 use super::{
     Flag,
@@ -42,7 +65,11 @@ use crate::{
 
 impl Machine {
     /// What somebody does who finds a folio, and gets its lock; `None` if he does not.
-    fn found_and_locked<T>(&self, index: usize, does: impl FnOnce(&Folio) -> T) -> Option<T> {
+    pub(super) fn found_and_locked<T>(
+        &self,
+        index: usize,
+        does: impl FnOnce(&Folio) -> T,
+    ) -> Option<T> {
         let folio = self.folio(index);
         if !folio.core.try_get() {
             return None;
@@ -57,52 +84,99 @@ impl Machine {
         done
     }
 
-    /// A fault at a folio's PTE: whether the folio is mapped again.
+    /// A fault at a folio's PTE: whether the folio is mapped now as it asks for.
     pub fn fault(&self, index: usize, write: bool) -> bool {
         let orig = self.table.ptep_get(index);
-        if orig & PRESENT != 0 {
+        if orig & PRESENT != 0 && (!write || orig & WRITE != 0) {
             return false;
         }
-        self.found_and_locked(index, |_| self.fault_locked(index, orig, write))
-            .unwrap_or(false)
+        self.found_and_locked(index, |folio| {
+            let bits = match folio.mapping() {
+                Some(Mapping::Swap) if orig & SWAP == 0 => return false,
+                Some(Mapping::Swap) if write => WRITE | DIRTY,
+                Some(Mapping::Swap) => WRITE,
+                Some(_) if orig & SWAP != 0 => return false,
+                Some(_) if write => {
+                    folio.core.mark_dirty();
+                    WRITE | DIRTY
+                }
+                Some(mapping) => of_file(folio, mapping),
+                None => return false,
+            };
+            self.map(index, orig, bits)
+        })
+        .unwrap_or(false)
     }
 
-    fn fault_locked(&self, index: usize, orig: u64, write: bool) -> bool {
+    /// A fault elsewhere maps what is about it, too: whether that is this folio.
+    pub fn fault_around(&self, index: usize) -> bool {
+        self.found_and_locked(index, |folio| match folio.mapping() {
+            Some(mapping @ (Mapping::Shmem | Mapping::File)) => {
+                self.map(index, 0, of_file(folio, mapping))
+            }
+            Some(Mapping::Swap) | None => false,
+        })
+        .unwrap_or(false)
+    }
+
+    /// The swap device goes: whether the page is mapped again, read-only, and has left the swap cache.
+    pub fn swapoff(&self, index: usize) -> bool {
+        let orig = self.table.ptep_get(index);
+        self.found_and_locked(index, |folio| {
+            let found = orig & SWAP != 0 && folio.mapping() == Some(Mapping::Swap);
+            let mapped = found && self.map(index, orig, 0);
+            if mapped {
+                self.free_swap(index);
+            }
+            mapped
+        })
+        .unwrap_or(false)
+    }
+
+    /// Maps a folio that is locked, if its PTE is what it was.
+    fn map(&self, index: usize, orig: u64, bits: u64) -> bool {
         let folio = self.folio(index);
-        let found = match folio.mapping() {
-            Some(Mapping::Swap) => orig & SWAP != 0,
-            Some(_) => orig == 0,
-            None => false,
-        };
         let _ptl = self.lock_ptes();
-        if !found || self.table.ptep_get(index) != orig {
+        if self.table.ptep_get(index) != orig {
             return false;
         }
-        folio.core.get(folio.nr() as i32);
-        folio.add_rmap(1);
-        let dirty = if write { DIRTY } else { 0 };
-        self.table
-            .set(index, pte(folio.core.pfn, WRITE | YOUNG | dirty));
+        if orig & PRESENT == 0 {
+            folio.core.get(folio.nr() as i32);
+            folio.add_rmap(1);
+        } else {
+            // Made writable: in two steps, of which hardware faults in between.
+            self.table.get_and_clear(index);
+        }
+        self.table.set(index, pte(folio.core.pfn, YOUNG | bits));
         step!("folio {index} is mapped again");
         true
     }
 
-    /// The mm unmaps the range that a folio is in, with its swap entry.
+    /// The range that a folio is in is unmapped, with its swap entry.
     pub fn zap(&self, index: usize) {
         let folio = self.folio(index);
-        let ptl = self.lock_ptes();
+        let mut ptl = self.lock_ptes();
+        ptl.flush(&self.cpus);
         let was = self.table.get_and_clear(index);
-        if was & PRESENT != 0 {
-            if was & DIRTY != 0 {
-                folio.core.mark_dirty();
-            }
+        let present = was & PRESENT != 0;
+        let flushed = present && was & DIRTY != 0 && !folio.anon;
+        if flushed {
+            folio.core.mark_dirty();
+            // tlb_delay_rmap(): a flusher waits for this lock, or finds it mapped and dirty.
+            self.cpus.flush_page(index);
+        }
+        if present {
             folio.add_rmap(-1);
         }
         drop(ptl);
-        // Also for what reclaim has unmapped and not flushed.
-        self.cpus.flush();
         step!("folio {index} is zapped");
-        if was & PRESENT != 0 {
+        if present && !flushed {
+            self.cpus.flush_page(index);
+        }
+        if folio.anon && was != 0 {
+            folio.give_up();
+        }
+        if present {
             self.put(index, folio.nr() as i32);
         }
         if was & SWAP != 0 {
@@ -113,7 +187,7 @@ impl Machine {
     /// Takes a folio out of the swap cache, whose slot nobody names: of who has it locked.
     pub fn free_swap(&self, index: usize) {
         let folio = self.folio(index);
-        let named = self.table.ptep_get(index) & SWAP != 0;
+        let named = self.table.ptep_get(index) & SWAP != 0 || folio.is_moved();
         if folio.mapping() != Some(Mapping::Swap) || named || folio.test(Flag::Writeback) {
             return;
         }
@@ -123,46 +197,43 @@ impl Machine {
         self.put(index, folio.nr() as i32);
     }
 
-    /// Takes a folio from its file, and unmaps it.
-    pub fn truncate(&self, index: usize) {
+    /// The mm moves a page that is in the swap cache to another address: whether it did.
+    pub fn uffd_move(&self, index: usize) -> bool {
+        let orig = self.table.ptep_get(index);
         self.found_and_locked(index, |folio| {
-            if matches!(folio.mapping(), Some(Mapping::Shmem | Mapping::File)) {
-                self.zap(index);
-                folio.set_mapping(None);
-                folio.core.test_clear_dirty();
-                self.put(index, folio.nr() as i32);
+            if orig & SWAP == 0 || folio.mapping() != Some(Mapping::Swap) {
+                return false;
             }
-        });
-    }
-
-    /// Somebody else writes it out, and has not done yet.
-    pub fn write_back(&self, index: usize) {
-        self.write_out(index, Some(Flag::Writeback));
-    }
-
-    /// Somebody else writes it out.
-    pub fn clean(&self, index: usize) {
-        self.write_out(index, None);
-    }
-
-    fn write_out(&self, index: usize, flag: Option<Flag>) {
-        self.found_and_locked(index, |folio| {
-            if !self.mapped(index) {
-                self.cpus.flush();
-                if folio.core.test_clear_dirty() {
-                    flag.into_iter().for_each(|flag| folio.set(flag));
-                    folio.store();
-                }
+            let mut ptl = self.lock_ptes();
+            if self.table.ptep_get(index) != orig {
+                return false;
             }
-        });
+            ptl.flush(&self.cpus);
+            // It is set at the other address, which is not here.
+            self.table.get_and_clear(index);
+            drop(ptl);
+            folio.move_away();
+            step!("folio {index} is at another address");
+            true
+        })
+        .unwrap_or(false)
     }
 
     /// GUP-fast for writing, which writes, and says so; it has the pin still.
     pub fn pin_and_write(&self, index: usize) -> Option<Pin<'_>> {
         let folio = self.folio(index);
         let pin = pin_fast(&self.table, index, &folio.core, true)?;
-        folio.write();
+        folio.write_pinned();
         folio.core.mark_dirty();
         Some(pin)
+    }
+}
+
+/// The bits by which a read fault maps a page of a file.
+fn of_file(folio: &Folio, mapping: Mapping) -> u64 {
+    match mapping {
+        Mapping::Shmem if folio.core.is_dirty() => WRITE | DIRTY,
+        Mapping::Shmem => WRITE,
+        Mapping::Swap | Mapping::File => 0,
     }
 }

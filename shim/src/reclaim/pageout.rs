@@ -8,6 +8,7 @@
 //! | `Dirty`                      | `enum shrink_dirty`, by this series                         |
 //! | `List::may_wait`             | `shrink_may_wait()`, by this series                         |
 //! | `List::pageout`              | `pageout()`, and what becomes of its result                 |
+//! | `List::unmapped`             | its local variable `unmapped`, by this series               |
 //! | `remove_mapping()`           | `__remove_mapping()`                                        |
 //! | `List::free_batch`           | `free_folios`, each time that it is full, and in the end    |
 //! | `split()`                    | `shmem_writeout()`, mm/shmem.c, without contiguous swap     |
@@ -27,7 +28,6 @@ use super::{
     Mapping,
     Write, //
 };
-use crate::tlb::Deferred;
 use mm_batch::reclaim::FOLIO_BATCH_SIZE;
 
 /// What becomes of a dirty folio that was unmapped.
@@ -71,16 +71,22 @@ impl List<'_> {
                     if !self.may_wait(index) {
                         self.deferred.flush(&self.machine.cpus);
                     }
-                    return Some(index);
+                    return self.hand_out(index);
                 }
                 (Looked::Dirty, Dirty::HandOutOwed)
                     if self.deferred.writable() && self.may_wait(index) =>
                 {
-                    return Some(index);
+                    return self.hand_out(index);
                 }
                 (Looked::Dirty, _) => self.write_at_once(index),
             }
         }
+    }
+
+    fn hand_out(&self, index: usize) -> Option<usize> {
+        // What becomes of it is not of this pass.
+        self.unmapped.set(None);
+        Some(index)
     }
 
     /// Whether it may be unlocked before it is flushed for.
@@ -101,16 +107,14 @@ impl List<'_> {
                 self.end_locked(index, Fate::Kept);
             } else {
                 // unmap_poisoned_folio() puts no flush off.
-                let now = Deferred::default();
-                machine.try_to_unmap(index, &now);
-                now.flush(&machine.cpus);
+                machine.unmap_and_flush(index);
                 self.end_locked(index, Fate::Dropped);
                 machine.put(index, 1);
             }
             return Looked::Ended;
         }
         self.count(|stat| stat.nr_scanned += nr);
-        if folio.test(Flag::Unevictable) {
+        if !folio.is_evictable() {
             self.activate(index);
             return Looked::Ended;
         }
@@ -134,6 +138,7 @@ impl List<'_> {
         }
         if machine.mapped(index) {
             machine.try_to_unmap(index, &self.deferred);
+            self.unmapped.set(Some(index));
             if machine.mapped(index) {
                 self.unmap_failed(index);
                 return Looked::Ended;

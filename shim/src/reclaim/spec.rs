@@ -36,8 +36,12 @@ pub enum Write {
 pub enum Flag {
     /// It is being written.
     Writeback,
-    /// A VMA of it is mlocked, or its file is: `!folio_evictable()`.
+    /// A VMA of it is mlocked: `folio_test_mlocked()`.
+    Mlocked,
+    /// Its file is locked in memory, as by SHM_LOCK: `mapping_unevictable()`.
     Unevictable,
+    /// It is on an LRU list, so not isolated yet: `folio_test_lru()`.
+    Lru,
     /// `folio_contain_hwpoisoned_page()`.
     Poisoned,
     /// It was used: `FOLIOREF_KEEP`.
@@ -48,7 +52,7 @@ pub enum Flag {
     /// `shrink_folio_list()`.
     WaitedFor,
     /// It may not be unlocked before it is flushed for, as a large one on arm64:
-    /// `shrink_may_wait()`, by this series.
+    /// `shrink_may_wait()`, by this series. (So it is, whatever this says, of what is not anonymous.)
     FlushedFirst,
 }
 

@@ -10,6 +10,6 @@ pub fn blind<'r, L: FolioList>(folio: Locked<'r, L>, owed: &NothingOwed<'_, 'r>)
     return folio.pageout(owed);
     match folio.revalidate() {
         Ok(folio) => folio.pageout(owed),
-        Err(lock) => lock,
+        Err(put_back) => put_back.lock,
     }
 }

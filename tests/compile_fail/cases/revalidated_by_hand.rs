@@ -3,9 +3,9 @@
 //! error: E0451
 //! Who says what a folio is has looked.
 
-use mm_batch::reclaim::{FolioList, FolioLock, Locked, Revalidated};
+use mm_batch::reclaim::{FolioList, Locked, PutBack, Revalidated};
 
-pub fn look<'r, L: FolioList>(folio: Locked<'r, L>) -> Result<Revalidated<'r, L>, FolioLock<'r>> {
+pub fn look<'r, L: FolioList>(folio: Locked<'r, L>) -> Result<Revalidated<'r, L>, PutBack<'r>> {
     folio.revalidate()
 }
 

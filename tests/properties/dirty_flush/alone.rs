@@ -89,7 +89,8 @@ fn what_is_not_even_unmapped() {
         ..ACTIVATED
     };
     assert_ends(flagged(Flag::Writeback), Fate::Activated, stat);
-    assert_ends(flagged(Flag::Unevictable), Fate::Kept, SCANNED);
+    assert_ends(flagged(Flag::Mlocked), Fate::Kept, SCANNED);
+    assert_ends(flagged(Flag::Unevictable), Fate::Activated, ACTIVATED);
     let stat = Stat {
         nr_ref_keep: PAGES,
         ..SCANNED
@@ -151,12 +152,12 @@ fn the_slot_of_what_is_mlocked() {
         flags: flags.to_vec(),
         ..dirty(NR)
     };
-    let machine = Machine::new(NR_CPUS, &[mlocked(&[Flag::Unevictable])]);
+    let machine = Machine::new(NR_CPUS, &[mlocked(&[Flag::Mlocked])]);
     assert_eq!(shrink(&machine).0, Fate::Kept);
     assert_eq!(machine.folio(0).mapping(), None);
     assert!(machine.folio(0).core.is_dirty());
 
-    let machine = Machine::new(NR_CPUS, &[mlocked(&[Flag::Unevictable, Flag::Writeback])]);
+    let machine = Machine::new(NR_CPUS, &[mlocked(&[Flag::Mlocked, Flag::Writeback])]);
     assert_eq!(shrink(&machine).0, Fate::Kept);
     assert_eq!(machine.folio(0).mapping(), Some(Mapping::Swap));
 }

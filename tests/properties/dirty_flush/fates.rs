@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What becomes of a folio to which something happens while it waits: what unbatched reclaim would
-//! have done with it, and counted.
+//! What becomes of a folio to which something happens while it waits: what C would have made of it,
+//! and counted.
 
-use super::*;
+use super::{
+    expected::{
+        add,
+        expected, //
+    },
+    *, //
+};
 use mm_shim::reclaim::report::{
     Stat,
     Window, //
@@ -20,7 +26,9 @@ enum What {
     RefaultAndZap,
     Pin,
     PinAndZap,
-    Unevictable,
+    Mlock,
+    /// Its file is locked in memory: it is shmem's.
+    ShmLock,
     Writeback,
     Reference,
     LockedElsewhere,
@@ -39,7 +47,8 @@ fn what() -> impl Strategy<Value = What> {
             What::RefaultAndZap,
             What::Pin,
             What::PinAndZap,
-            What::Unevictable,
+            What::Mlock,
+            What::ShmLock,
             What::Writeback,
             What::Reference,
             What::LockedElsewhere,
@@ -77,13 +86,20 @@ impl What {
                     true
                 }
             }
-            What::Unevictable => {
-                folio.set(Flag::Unevictable);
+            What::Mlock => {
+                folio.set(Flag::Mlocked);
                 true
             }
+            What::ShmLock => {
+                let of_shmem = folio.mapping() == Some(Mapping::Shmem);
+                if of_shmem {
+                    folio.set(Flag::Unevictable);
+                }
+                of_shmem
+            }
             What::Writeback => {
-                machine.write_back(index);
-                folio.test(Flag::Writeback)
+                folio.set(Flag::Writeback);
+                true
             }
             What::Reference => folio.core.try_get(),
             What::LockedElsewhere => folio.trylock(),
@@ -103,6 +119,7 @@ impl What {
                 folio.unlock();
                 locked && folio.mapping().is_none()
             }
+            // Which nobody does to what is in the swap cache.
             What::Clean => {
                 machine.clean(index);
                 !folio.core.is_dirty()
@@ -133,7 +150,7 @@ impl What {
                 },
             ),
             What::RefaultAndZap => return None,
-            What::PinAndZap => (Fate::Activated, activated),
+            What::PinAndZap | What::ShmLock => (Fate::Activated, activated),
             What::Clean => (
                 Fate::Reclaimed,
                 Stat {
@@ -141,7 +158,7 @@ impl What {
                     ..seen
                 },
             ),
-            What::Unevictable
+            What::Mlock
             | What::Writeback
             | What::Reference
             | What::LockedElsewhere
@@ -149,20 +166,6 @@ impl What {
             | What::Lazyfree
             | What::Gone => (Fate::Kept, seen),
         })
-    }
-}
-
-fn add(a: Stat, b: Stat) -> Stat {
-    Stat {
-        nr_scanned: a.nr_scanned + b.nr_scanned,
-        nr_reclaimed: a.nr_reclaimed + b.nr_reclaimed,
-        nr_activate: a.nr_activate + b.nr_activate,
-        nr_unmap_fail: a.nr_unmap_fail + b.nr_unmap_fail,
-        nr_ref_keep: a.nr_ref_keep + b.nr_ref_keep,
-        nr_writeback: a.nr_writeback + b.nr_writeback,
-        nr_immediate: a.nr_immediate + b.nr_immediate,
-        nr_dirty: a.nr_dirty + b.nr_dirty,
-        vmscan_write: a.vmscan_write + b.vmscan_write,
     }
 }
 
@@ -186,25 +189,13 @@ fn batched(
     (report, happened.into_inner())
 }
 
-/// Each folio by itself, as C has it: what a list has is their sum.
-fn alone(specs: &[Spec]) -> Vec<(Fate, Stat)> {
-    specs
-        .iter()
-        .map(|spec| {
-            let machine = Machine::new(NR_CPUS, std::slice::from_ref(spec));
-            let report = List::new(&machine, 0..1).shrink_unbatched();
-            (report.fates[&0], report.stat)
-        })
-        .collect()
-}
-
 fn assert_fates(specs: &[Spec], events: &[Option<(What, Window)>]) {
     let machine = Machine::new(NR_CPUS, specs);
     let (got, happened) = batched(&machine, specs.len(), events);
     let mapped = |folio| matches!(happened.get(&folio), Some(What::Refault | What::Pin));
     assert_batches(specs, &got, &mapped);
     let mut stat = Stat::default();
-    for (index, (fate, counted)) in alone(specs).into_iter().enumerate() {
+    for (index, (fate, counted)) in specs.iter().map(expected).enumerate() {
         let what = happened.get(&index);
         let (fate, counted) = what
             .and_then(|what| what.fate(&specs[index]))
@@ -269,22 +260,22 @@ proptest! {
 fn the_first_check_decides() {
     use What::{
         Lazyfree,
+        Mlock,
         PinAndZap,
         Poison,
         Refault,
         Reference,
-        Unevictable,
         Writeback, //
     };
     let cases = [
         (Poison, Refault, Fate::Kept, 0, 0),
         (Poison, PinAndZap, Fate::Kept, 0, 0),
-        (Unevictable, Refault, Fate::Kept, 4, 0),
+        (Mlock, Refault, Fate::Kept, 4, 0),
         (Refault, Reference, Fate::Activated, 4, 4),
         (Writeback, PinAndZap, Fate::Activated, 0, 4),
         (PinAndZap, Reference, Fate::Activated, 0, 4),
         (PinAndZap, Lazyfree, Fate::Activated, 0, 4),
-        (Unevictable, Reference, Fate::Kept, 0, 0),
+        (Mlock, Reference, Fate::Kept, 0, 0),
     ];
     for (one, other, fate, nr_unmap_fail, nr_activate) in cases {
         let machine = Machine::new(NR_CPUS, &[dirty(4)]);
