@@ -72,7 +72,7 @@ pub fn shrink_folios<L: FolioList>(list: L) -> Left {
             let (free, taken_back) = match unmapping.next_dirty(lock, &batch) {
                 Next::Dirty(folio) => collect(&mut batch, folio, &unmapping),
                 Next::Done(_) if batch.nr_folios() == 0 => return Left::Nothing,
-                // What is written may be split, and its parts be on the list.
+                // Behind it the list may wait for the writeback of a folio, and goes on with that.
                 Next::Done(lock) => drain(&mut batch, &unmapping, lock),
             };
             if taken_back > 0 {

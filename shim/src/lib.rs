@@ -21,7 +21,7 @@
 //! | [`anon_unmap`]  | `AnonUnmapWalk`: from PTEs to swap entries          | trusted model        |
 //! | [`fault`]       | a swap fault that brings a page back                | trusted model        |
 //! | [`tlb`]         | TLBs with translations that are stale, their flush  | trusted model        |
-//! | [`reclaim`]     | `FolioList`: what reclaim does with isolated folios | trusted model        |
+//! | [`reclaim`]     | `FolioList`: isolated folios, reclaim and all others | trusted model       |
 //! | [`order`]       | in which order unmapping may do things              | trusted model        |
 //! | [`smp`]         | the kernel's barriers and ordered atomics           | mapping to C11       |
 //! | [`sync`]        | std, loom or shuttle                                | facade               |

@@ -12,6 +12,7 @@
 //! | [`Machine::try_to_unmap`]        | `try_to_unmap()`, mm/rmap.c, with `TTU_BATCH_FLUSH`     |
 //! | [`Machine::isolate`]             | `isolate_lru_folios()`, mm/vmscan.c, of one folio       |
 //! | [`Machine::put`]                 | `folio_put_refs()`, include/linux/mm.h, and the free    |
+//! | [`Machine::assert_nothing_lost`] | what must hold                                      |
 //! | [`meanwhile`], [`of_file`]       | who else has to do with such a folio                    |
 //! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
 //! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
@@ -19,13 +20,6 @@
 //! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
 //! has folios that are mapped page by page. All are of one mm, and one page table, whose lock has
 //! `mm->tlb_flush_batched`, too.
-//!
-//! # What must hold
-//!
-//! **A store that did not fault is in what is written out, or still in memory, dirty, for as long as
-//! the page is of the file, or of the mm.** [`Machine::assert_nothing_lost`] is that, for one folio.
-//! From where a file was truncated or punched, or an mm has unmapped or moved a page, and that has
-//! returned, a store to the page must fault. (What a pin is for may be written in any case.)
 //!
 //! A folio that is freed panics if it is locked, or if a CPU has a translation of it.
 //!
@@ -70,6 +64,7 @@ use std::{
     sync::Mutex as PlainMutex, //
 };
 
+mod invariant;
 pub mod list;
 pub mod meanwhile;
 pub mod of_file;
@@ -78,6 +73,7 @@ pub mod report;
 mod spec;
 pub mod unbatched;
 
+use invariant::Gone;
 pub use spec::{
     Flag,
     Mapping,
@@ -90,17 +86,6 @@ mod tests;
 
 /// The lock bit.
 const LOCKED: u32 = 0;
-
-/// Whether the page is where it was: what may be stored to it without a fault.
-#[derive(Clone, Copy, Debug)]
-enum Gone {
-    /// It is.
-    No,
-    /// It is of nobody any more; nor are the stores up to this one.
-    Given(usize),
-    /// It is at another address. All but these stores came behind that.
-    Moved(usize),
-}
 
 /// One folio.
 #[derive(Debug)]
@@ -253,32 +238,6 @@ impl Folio {
         // Relaxed: only a flush, a lock or a reference may carry it to who writes it out.
         self.content.fetch_add(1, Relaxed);
         self.core.write();
-    }
-
-    /// A write by somebody who has pinned it, whosever it is by now.
-    fn write_pinned(&self) {
-        self.write();
-        if let Gone::Given(nr) | Gone::Moved(nr) = &mut *self.gone() {
-            *nr += 1;
-        }
-    }
-
-    fn gone(&self) -> std::sync::MutexGuard<'_, Gone> {
-        self.gone.lock().expect("a thread of the model panicked")
-    }
-
-    /// From here on it is of nobody: whoever gave it up has returned.
-    fn give_up(&self) {
-        *self.gone() = Gone::Given(self.core.written());
-    }
-
-    /// From here on it is not at this address.
-    fn move_away(&self) {
-        *self.gone() = Gone::Moved(self.core.written());
-    }
-
-    fn is_moved(&self) -> bool {
-        matches!(*self.gone(), Gone::Moved(_))
     }
 
     /// Its content, as the writes that are in it.
@@ -452,25 +411,5 @@ impl Machine {
             0,
             "a folio is freed twice"
         );
-    }
-
-    /// Nothing that was written to a folio is lost: at the end of a test.
-    ///
-    /// # Panics
-    ///
-    /// If what is to be read back is not what was written; if somebody stored to what was of nobody
-    /// any more, or at another address.
-    pub fn assert_nothing_lost(&self, index: usize) {
-        let folio = self.folio(index);
-        let mapped = index < self.table.nr() && self.table.ptep_get(index) & PRESENT != 0;
-        let dirty = folio.core.is_dirty() || mapped && self.table.ptep_get(index) & DIRTY != 0;
-        let kept = folio.is_stored() || !folio.is_freed() && dirty;
-        let written = folio.core.written();
-        let well = match *folio.gone() {
-            Gone::No => kept,
-            Gone::Given(nr) => written == nr,
-            Gone::Moved(nr) => kept && written == nr,
-        };
-        assert!(well, "a write to folio {index} is lost");
     }
 }

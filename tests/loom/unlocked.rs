@@ -4,9 +4,10 @@
 //! is left, and somebody else gets the lock, finds nothing mapped, and goes by that.
 //!
 //! In every execution each store that did not fault is where it is looked for:
-//! `Machine::assert_nothing_lost()`. One that fails prints the command that runs it again. Each of
-//! these failed with what mends it taken out, which is what the mutants named there do (`make mutants
-//! T=<name>`).
+//! `Machine::assert_nothing_lost()`. Where a model fails, it prints the command that runs that very
+//! interleaving again: `make loom T=<model> REPLAY=<file>`. To see one fail, take out what mends it:
+//! `git apply tests/mutants/<name>.patch`, by a name that stands with the model, and `make loom
+//! T=<model>`; `make mutants T=<name>` does that and sees that it fails.
 
 use crate::dirty_flush::{
     against,
@@ -70,7 +71,7 @@ fn shrink_against(
 /// A dirty page of a file, which reclaim unmaps and activates, is written out by a flusher, who finds
 /// it unmapped; and then a CPU stores to it. Linux 7.3 loses that.
 ///
-/// mutants: unlocked-dirty-is-not-flushed-for
+/// mutants: unlocked-dirty-is-not-flushed-for, unlocked-dirty-is-not-flushed-for-in-a-batch
 fn written_back(shrink: Shrink) {
     shrink_against(
         shrink,
@@ -147,7 +148,7 @@ fn unlocked_shmem_is_punched_in_a_batch() {
 
 /// Behind a page that waits it is unlocked, as one that is flushed for.
 ///
-/// mutants: reclaim-flushed-first-is-not
+/// mutants: reclaim-shmem-waits
 #[test]
 fn unlocked_shmem_is_punched_behind_a_batch() {
     shrink_against(

@@ -10,6 +10,7 @@
 //! |                              | patches/fixes/                                             |
 //! | `activate_locked()`          | its label; swap is never full                              |
 //! | `unmap_failed_locked()`      | what it does where `folio_mapped()` is left                |
+//! | [`List::shrink`]             | `shrink_folio_list()`, by this series, with `rust`         |
 //! | [`List::finish`]             | its end: the last flush, the putback by its caller         |
 //! | the rest                     | [`crate::reclaim`], [`crate::tlb`]                         |
 //!

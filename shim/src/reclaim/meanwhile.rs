@@ -26,7 +26,8 @@
 //!
 //! Left out, as it comes to the same as one of these here:
 //!
-//! * reading from swap: a fault that does not find the folio does nothing;
+//! * reading from swap, and a write fault of a page that has left the swap cache: a fault that does not
+//!   find the folio there does nothing;
 //! * GUP that is not fast: what GUP-fast does, under the lock of the page table;
 //! * mprotect(), mremap(), MADV_FREE: the pending flush of a zap, and then less; UFFDIO_MOVE of a PTE
 //!   that is present: a flush of that page;
@@ -237,3 +238,6 @@ fn of_file(folio: &Folio, mapping: Mapping) -> u64 {
         Mapping::Swap | Mapping::File => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -297,6 +297,37 @@ fn the_first_check_decides() {
     }
 }
 
+/// What may not be reclaimed any more goes the way of what is activated: a file that was locked in
+/// memory to the active list, and what is mlocked gives its slot back, if nobody names it.
+#[test]
+fn what_is_locked_in_memory_while_it_waits_is_activated() {
+    let of_shmem = Spec {
+        mapping: Mapping::Shmem,
+        ..dirty(4)
+    };
+    let machine = Machine::new(NR_CPUS, &[dirty(1), of_shmem]);
+    let report = List::new(&machine, 0..2)
+        .meanwhile(|index, window| {
+            let folio = machine.folio(index);
+            match (index, window) {
+                (0, Window::Unlocked) => {
+                    // Whoever has it locked keeps the zap from its slot.
+                    assert!(folio.trylock());
+                    machine.zap(index);
+                    folio.unlock();
+                    folio.set(Flag::Mlocked);
+                }
+                (1, Window::Retried) => folio.set(Flag::Unevictable),
+                _ => (),
+            }
+        })
+        .shrink();
+    assert_eq!(report.fates[&0], Fate::Kept);
+    assert!(machine.folio(0).is_freed(), "its slot names it");
+    assert_eq!(report.fates[&1], Fate::Activated);
+    assert_eq!(report.stat.nr_activate, 4);
+}
+
 /// A reference of somebody else does not stand for the one that the mapping had. (Shmem waits only
 /// behind others.)
 #[test]

@@ -84,21 +84,21 @@ fn who_waits_then_is_written_before() {
 /// What is pinned, or somebody has locked, was not taken back by a fault.
 #[test]
 fn other_refusals_do_not_count() {
-    let machine = Machine::new(NR_CPUS, &vec![dirty(1); 4]);
-    let report = List::new(&machine, 0..4)
+    let machine = Machine::new(NR_CPUS, &vec![dirty(1); 5]);
+    let report = List::new(&machine, 0..5)
         .meanwhile(|index, window| {
             let folio = machine.folio(index);
             if window == Window::Unlocked {
                 match index {
                     0 => assert!(folio.trylock()),
-                    1 => assert!(folio.core.try_get()),
+                    1 | 4 => assert!(folio.core.try_get()),
                     2 => folio.set(Flag::Poisoned),
                     _ => (),
                 }
             }
         })
         .shrink();
-    assert_eq!(stopped(&report), (None, 4));
+    assert_eq!(stopped(&report), (None, 5));
     assert_eq!(report.fates[&3], Fate::Reclaimed);
 }
 
