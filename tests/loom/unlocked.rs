@@ -98,6 +98,27 @@ fn unlocked_file_is_written_back_in_a_batch() {
     written_back(BATCHED);
 }
 
+/// The same, of a CPU that stores at any time: what it stored before the flush is in what the flusher
+/// writes.
+#[test]
+fn unlocked_file_is_written_back_and_stored_to() {
+    check(Bound::Preemptions(2), &[RECLAIMED, PUT_BACK], |outcomes| {
+        let machine = Arc::new(Machine::new(1, &[folio(Mapping::File)]));
+        let theirs = machine.clone();
+        let flusher = thread::spawn(move || theirs.clean(0));
+        let theirs = machine.clone();
+        let cpu = thread::spawn(move || theirs.write(0, 0) && theirs.write(0, 0));
+        let report = List::new(&machine, [0]).shrink_unbatched();
+        flusher.join().expect("the flusher panicked");
+        cpu.join().expect("the CPU panicked");
+        machine.assert_nothing_lost(0);
+        outcomes.saw(match report.fates[&0] {
+            Fate::Reclaimed => RECLAIMED,
+            _ => PUT_BACK,
+        });
+    });
+}
+
 const PUNCHED: &str = "the hole was punched";
 const LEFT: &str = "it was not";
 

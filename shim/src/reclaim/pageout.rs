@@ -16,7 +16,7 @@
 //! What is written is the content at this moment, and never again: `swap_writeout()` reads it.
 //!
 //! Left out: as of [`super::list`]; I/O (one is begun, and does not end), `may_enter_fs()` and
-//! `may_writepage`, which decide before a folio is given out.
+//! `may_writepage`, by which a dirty folio is put back as one that is pinned is.
 
 use super::{
     list::List,

@@ -162,6 +162,19 @@ fn who_locks_the_page_table_flushes_for_what_was_put_off() {
     }
 }
 
+/// The last of which may be that of the mapping.
+#[test]
+fn a_zap_flushes_before_it_drops_its_references() {
+    for mapping in [Mapping::Swap, Mapping::File] {
+        explore(move || {
+            let machine = machine(of(mapping));
+            machine.put(0, 2);
+            machine.zap(0);
+            assert!(machine.folio(0).is_freed());
+        });
+    }
+}
+
 /// A folio that is mapped while a hole is punched is unmapped again, with its flush.
 #[test]
 fn a_hole_unmaps_what_was_mapped_meanwhile() {
