@@ -130,6 +130,7 @@ class List(unittest.TestCase):
                             ("boot t slower=64", (False, None, 64)), ("boot t threads cpus=3 slower=9", (True, 3, 9))):
             test = expected.parse(rows + row)[0]["t"]
             self.assertEqual((test.threads, test.cpus, test.slower), wanted)
+        self.assertTrue(expected.parse(f"{rows}boot t in-step")[0]["t"].in_step)
 
     def test_too_many_unstable(self):
         rows = "test t contig_free 1 1 ours/t.sh\n" + "unstable t * why\n" * 6

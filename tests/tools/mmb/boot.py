@@ -27,6 +27,8 @@ FLAVOURS = {"debug": "no5lvl "}
 UNTIMED = {"x86_64": "no_timer_check "}
 CONSOLES = {"x86_64": "ttyS0", "arm64": "ttyAMA0"}
 ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
+# So for what is to be in step and not to be timed: a guest's second is that much less work.
+IN_STEP = ["-accel", "tcg", "-icount", "shift=4,sleep=off"]
 # One host thread for all CPUs: with a thread for each, QEMU 7.2 ends some boots in an int3
 # oops while static keys are switched, and QEMU 10 was not seen to (README, limits).
 SMP = ["-accel", "tcg,thread=single"]
@@ -75,7 +77,7 @@ def accelerator(icount, threads=False):
         if not os.access("/dev/kvm", os.R_OK | os.W_OK):
             raise Error("ACCEL=kvm, but /dev/kvm cannot be opened", "load kvm, or leave ACCEL= out")
         return ["-accel", "kvm"]
-    return THREADS if threads else ICOUNT if icount else SMP
+    return THREADS if threads else {True: ICOUNT, False: SMP, "in step": IN_STEP}[icount]
 
 
 def disk_options(drives):

@@ -28,8 +28,9 @@ class Test:
         self.unstable = []  # globs
         self.before = self.after = None
         self.quick = self.can_last = False
-        # Of the host, one for each CPU; CPUs, if not as many as others have; MiB of a slower tier of memory.
-        self.threads, self.cpus, self.slower = False, None, 0
+        # Of the host, one for each CPU; or CPUs that take turns by instructions, not by the host's clock; CPUs, if not as
+        # many as others have; MiB of a slower tier of memory.
+        self.threads, self.in_step, self.cpus, self.slower = False, False, None, 0
         self.lasts = 0  # seconds beyond its limit
 
     def in_kernel(self, symbol):
@@ -110,10 +111,11 @@ def parse(text):
             elif kind in ("before", "after") and rest:
                 setattr(tests[name], kind, rest)
             elif kind == "boot":
-                threads, cpus, slower = re.fullmatch(r"(?=.)(threads)?\s*(?:cpus=(\d+))?\s*(?:slower=(\d+))?",
-                                                     rest).groups()
-                tests[name].threads, tests[name].cpus = bool(threads), cpus and int(cpus)
-                tests[name].slower = int(slower or 0)
+                how, cpus, slower = re.fullmatch(r"(?=.)(threads|in-step)?\s*(?:cpus=(\d+))?\s*(?:slower=(\d+))?",
+                                                 rest).groups()
+                test = tests[name]
+                test.threads, test.in_step = how == "threads", how == "in-step"
+                test.cpus, test.slower = cpus and int(cpus), int(slower or 0)
             elif kind == "quick":
                 for quick in [name, *rest.split()]:
                     tests[quick].quick = True

@@ -47,10 +47,11 @@ class Guest:
         files["tests"] = "".join(f"{t.seconds(self.slower)} {t.name} {t.command}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
-        threads, cpus, slower = self.kind_of_boot(tests[0])
+        threads, icount, cpus, slower = self.kind_of_boot(tests[0])
         more = {"cpus": cpus} if cpus else {}
         return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower,
-                                 log=log, on_line=on_line, threads=threads, slower=slower, **more)
+                                 log=log, on_line=on_line, threads=threads, icount=icount,
+                                 slower=slower, **more)
 
     def some(self, tests, mode, log, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
@@ -110,9 +111,10 @@ class Guest:
         return results
 
     def kind_of_boot(self, test):
-        """Whether CPUs have a host thread each, how many there are if not as many as usual, and the slower memory."""
+        """Whether CPUs have a host thread each, or are in step, how many there are if not as many as usual, and the
+        slower memory."""
         here = self.build.arch == THREADS_ARCH
-        return test.threads and here, test.cpus, test.slower if here else 0
+        return test.threads and here, "in step" if test.in_step else False, test.cpus, test.slower if here else 0
 
 
 def judge(test, runs, mode):

@@ -129,9 +129,9 @@ def shell_command(build, modules):
                         drives=disks(build.arch, job), **SIZE)
 
 
-def boot_guest(build, job, arguments="", **more):
+def boot_guest(build, job, arguments="", icount=False, **more):
     """Boots with the job's disk; a job that fails says why."""
-    ended = boot(build, f"{ARGUMENTS} {QUIET} {arguments}", icount=False,
+    ended = boot(build, f"{ARGUMENTS} {QUIET} {arguments}", icount=icount,
                  drives=disks(build.arch, job), finished=f"^{DONE}", **(SIZE | more))
     if ended.code == FAIL:
         ended.why = failure(ended) or ended.why
