@@ -73,6 +73,12 @@ fn two() -> Vec<Spec> {
     vec![folio(Mapping::Swap), folio(Mapping::Swap)]
 }
 
+/// One of shmem, which is flushed for before it waits, behind one that waits for its flush: it stays
+/// of its file when its mapping goes.
+fn shmem_behind() -> Vec<Spec> {
+    vec![folio(Mapping::Swap), folio(Mapping::Shmem)]
+}
+
 /// What a racer does, who is the only CPU.
 type Racer = fn(&Machine);
 type Judge = fn(&Machine, &Report) -> &'static str;
@@ -82,7 +88,7 @@ type Judge = fn(&Machine, &Report) -> &'static str;
 pub(crate) enum From {
     /// The folio is mapped, and on the list.
     List,
-    /// It was unmapped, and unlocked just now, and waits for the flush.
+    /// The last was unmapped, and unlocked just now, and waits for the flush.
     Window,
 }
 
@@ -107,8 +113,9 @@ pub(crate) fn against(
             start();
         }
         let report = List::new(&machine, 0..specs.len())
-            .meanwhile(|_, window| {
-                if from == From::Window && window == Window::Unlocked {
+            .meanwhile(|index, window| {
+                let last = index + 1 == specs.len();
+                if last && from == From::Window && window == Window::Unlocked {
                     start();
                 }
             })
@@ -119,7 +126,7 @@ pub(crate) fn against(
     });
 }
 
-/// How the first folio ended, of whose writes none may be lost.
+/// How the last folio ended; of the writes to all of them none may be lost.
 fn kept_its_writes(machine: &Machine, report: &Report) -> &'static str {
     (0..machine.nr_folios()).for_each(|index| machine.assert_nothing_lost(index));
     ended(machine, report)
@@ -127,11 +134,12 @@ fn kept_its_writes(machine: &Machine, report: &Report) -> &'static str {
 
 /// How it ended, of which nothing is to be read any more.
 fn ended(machine: &Machine, report: &Report) -> &'static str {
-    let (folio, fate) = (machine.folio(0), report.fates[&0]);
+    let (&last, &fate) = report.fates.last_key_value().expect("there is one");
+    let folio = machine.folio(last);
     let pinned = folio.core.anon.pins() > 0;
     match fate {
         Fate::Reclaimed => {
-            assert!(folio.is_freed() && !machine.mapped(0) && !pinned);
+            assert!(folio.is_freed() && !machine.mapped(last) && !pinned);
             RECLAIMED
         }
         Fate::Activated if report.stat.nr_unmap_fail > 0 => MAPPED,
@@ -245,15 +253,15 @@ fn dirty_flush_write_and_refault() {
 #[test]
 fn dirty_flush_refault_and_zap() {
     fn refault(machine: &Machine) {
-        if machine.fault(0, true) {
-            machine.write(0, 0);
-            machine.zap(0);
+        if machine.fault(1, true) {
+            machine.write(0, 1);
+            machine.zap(1);
         }
     }
     against(
         Bound::Preemptions(5),
         From::Window,
-        one,
+        shmem_behind,
         refault,
         kept_its_writes,
         &[RECLAIMED, KEPT, MAPPED],
@@ -318,9 +326,9 @@ fn dirty_flush_refault_pin_and_zap() {
 #[test]
 fn dirty_flush_refault_pin_zap_and_put() {
     fn pin(machine: &Machine) {
-        if machine.fault(0, false) {
-            let pin = machine.pin_and_write(0);
-            machine.zap(0);
+        if machine.fault(1, false) {
+            let pin = machine.pin_and_write(1);
+            machine.zap(1);
             if let Some(pin) = pin {
                 pin.put();
             }
@@ -329,7 +337,7 @@ fn dirty_flush_refault_pin_zap_and_put() {
     against(
         Bound::Preemptions(5),
         From::Window,
-        one,
+        shmem_behind,
         pin,
         kept_its_writes,
         &[RECLAIMED, KEPT, MAPPED, PINNED],
