@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! "Does not compile" is a claim: each case compiles without its marked lines, and fails with them,
-//! by the error that it names. (A plain `compile_fail` doc test would pass for any error, a typo
-//! among them.)
+//! "Does not compile" is a claim. Of each case is asked that
+//!
+//! * it has errors of the code that `//! error:` names alone, of which the first is in a line that is
+//!   marked by `#[cfg(bad)]`, and which have the words behind the code (a plain `compile_fail` doc test
+//!   would pass for any error, a typo among them);
+//! * it compiles with what is marked put right, so that nothing else is wrong with it: in an unsafe
+//!   function where unsafe is what is missing, or else as `//! right: this -> that` says. What is done
+//!   twice, or has no name, is right where it is not there.
 #![cfg(not(loom))]
 
 use std::{
@@ -15,7 +20,8 @@ use std::{
     process::{
         Command,
         Output, //
-    }, //
+    },
+    thread, //
 };
 
 /// Every case, by name: so that none is lost with its file.
@@ -23,7 +29,6 @@ const CASES: &[&str] = &[
     "batch_filled_after_the_flush",
     "batch_of_another_list",
     "block_by_hand",
-    "block_copied",
     "block_freed_twice",
     "cleared_run_beyond_the_lock",
     "cleared_run_committed_twice",
@@ -33,6 +38,7 @@ const CASES: &[&str] = &[
     "counter_by_hand",
     "exclusive_asked_by_hand",
     "exclusive_cleared_by_hand",
+    "fields_by_hand",
     "flush_before_restore_by_hand",
     "flush_of_another_list",
     "flush_owed_by_another_task",
@@ -46,7 +52,6 @@ const CASES: &[&str] = &[
     "folio_kept_by_hand",
     "folio_kept_locked_by_hand",
     "folio_lock_by_hand",
-    "folio_lock_copied",
     "folio_locked_by_hand",
     "folio_of_another_list",
     "folio_paged_out_by_the_port",
@@ -61,13 +66,13 @@ const CASES: &[&str] = &[
     "last_stage_of_safe_code",
     "left_behind_by_hand",
     "list_of_safe_code",
-    "list_unmapped_from_twice",
     "lock_by_another_task",
     "lock_of_another_list",
     "locked_paged_out",
     "lone_page_from_a_range",
     "mappings_removed_by_hand",
     "mixed_run_restored",
+    "mm_of_safe_code",
     "nothing_owed_by_hand",
     "nothing_owed_outlives_the_flush",
     "pageout_without_a_flush",
@@ -100,16 +105,17 @@ const CASES: &[&str] = &[
     "swap_counts_put_by_hand",
     "swap_entries_by_hand",
     "swap_stage_by_hand",
+    "tokens_copied",
     "two_folios_locked",
     "unmapped_paged_out",
     "unmapped_run_by_hand",
     "unmapping_between_flush_and_pageout",
     "vanished_twice",
-    "waiting_copied",
     "waiting_locked",
     "waiting_paged_out",
     "waiting_pushed_twice",
     "walk_unmapped_twice",
+    "zones_asked_by_hand",
 ];
 
 fn here() -> PathBuf {
@@ -123,6 +129,7 @@ fn rustc(source: &Path, out: &Path, more: &[&str]) -> Output {
             "--edition=2021",
             "--crate-type=lib",
             "--emit=metadata",
+            "--error-format=short",
             "-Awarnings",
         ])
         .args([
@@ -134,6 +141,138 @@ fn rustc(source: &Path, out: &Path, more: &[&str]) -> Output {
         .arg(source)
         .output()
         .expect("rustc runs")
+}
+
+/// A case as it stands in its file.
+struct Case {
+    name: &'static str,
+    lines: Vec<String>,
+    /// Of each line, whether it is of what is to fail.
+    marked: Vec<bool>,
+}
+
+/// Of each line, whether it is of a statement or an item that is `#[cfg(bad)]`.
+fn marked(lines: &[String]) -> Vec<bool> {
+    let (mut within, mut depth) = (false, 0);
+    let mark = |line: &String| {
+        let code = line.split("//").next().expect("a line");
+        within |= code.trim() == "#[cfg(bad)]";
+        let mark = within;
+        if within {
+            depth += code.matches(['(', '[', '{']).count();
+            depth -= code.matches([')', ']', '}']).count();
+            within = depth > 0 || !code.trim_end().ends_with([';', '}']);
+        }
+        mark
+    };
+    lines.iter().map(mark).collect()
+}
+
+impl Case {
+    fn read(name: &'static str) -> Self {
+        let path = here().join(name).with_extension("rs");
+        let text = fs::read_to_string(path).expect("a case");
+        assert!(!text.contains("not(bad)"), "{name}: more than a mark");
+        let lines: Vec<_> = text.lines().map(String::from).collect();
+        let marked = marked(&lines);
+        Self {
+            name,
+            lines,
+            marked,
+        }
+    }
+
+    fn said(&self, what: &str) -> Option<&str> {
+        let line = |line: &'_ &String| line.starts_with(what);
+        Some(self.lines.iter().find(line)?[what.len()..].trim())
+    }
+
+    /// The code of the error, and words that it has.
+    fn error(&self) -> (&str, Vec<&str>) {
+        let mut parts = self
+            .lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("//! error: "))
+            .flat_map(|line| line.split(", "));
+        let first = parts.next().and_then(|first| first.split_once(' '));
+        let (code, word) = first.expect("'//! error: E.... words'");
+        (code, [word].into_iter().chain(parts).collect())
+    }
+
+    /// What is marked, put right; `None` if it is right only if it is not there.
+    fn put_right(&self) -> Option<Vec<String>> {
+        let replaced = |this: &str, that: &str, marked_alone: bool| {
+            let said = |line: &String| line.starts_with("//!");
+            let line =
+                |(line, &marked): (&String, &bool)| match marked || !marked_alone && !said(line) {
+                    true => line.replacen(this, that, 1),
+                    false => line.clone(),
+                };
+            let right: Vec<_> = self.lines.iter().zip(&self.marked).map(line).collect();
+            (right != self.lines).then_some(right)
+        };
+        let right = match (self.said("//! right:"), self.error().0) {
+            (Some(right), _) => {
+                let (this, that) = right.split_once(" -> ").expect("'//! right: this -> that'");
+                replaced(this, that, true).or_else(|| replaced(this, that, false))
+            }
+            (None, "E0133") => replaced("pub fn ", "pub unsafe fn ", false),
+            (None, "E0200") => replaced("impl", "unsafe impl", true),
+            // Used twice, or while it is lent; private.
+            (
+                None,
+                "E0382" | "E0499" | "E0502" | "E0597" | "E0423" | "E0451" | "E0603" | "E0616",
+            ) => return None,
+            (None, code) => panic!("{}: what of {code} would be right?", self.name),
+        };
+        Some(right.unwrap_or_else(|| panic!("{}: nothing is put right", self.name)))
+    }
+
+    fn check(&self, out: &Path, with_it: [&str; 2]) {
+        let (name, source) = (self.name, out.join(self.name).with_extension("rs"));
+        let compile = |lines: &[String], more: &[&str]| {
+            fs::write(&source, lines.join("\n") + "\n").expect("a file under target");
+            let output = rustc(&source, out, &[&with_it[..], more].concat());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            (output.status.success(), said)
+        };
+        let (compiles, said) = compile(&self.lines, &["--cfg", "bad"]);
+        assert!(!compiles, "{name} compiles");
+        self.judge(&said);
+        let (compiles, said) = match self.put_right() {
+            Some(right) => compile(&right, &["--cfg", "bad"]),
+            None => compile(&self.lines, &[]),
+        };
+        assert!(compiles, "{name} fails by itself: {said}");
+        println!("compile_fail: {name} {}", self.error().0);
+    }
+
+    /// Whether these are the errors that the case is for.
+    fn judge(&self, said: &str) {
+        let (code, words) = self.error();
+        let errors: Vec<_> = said
+            .lines()
+            .filter(|line| line.contains(": error"))
+            .collect();
+        let of_code = |line: &&str| line.contains(&format!(": error[{code}]: "));
+        assert!(
+            !errors.is_empty() && errors.iter().all(of_code),
+            "{}: not {code}: {said}",
+            self.name
+        );
+        // path:line:column: error[code]: what
+        let line = errors[0]
+            .split(':')
+            .nth(1)
+            .and_then(|line| line.parse().ok());
+        let line: usize = line.expect("the number of a line");
+        assert!(self.marked[line - 1], "{}: elsewhere: {said}", self.name);
+        assert!(
+            words.iter().all(|word| errors.concat().contains(word)),
+            "{}: not {words:?}: {said}",
+            self.name
+        );
+    }
 }
 
 #[test]
@@ -148,34 +287,27 @@ fn each_case_fails_by_its_own_error() {
         String::from_utf8_lossy(&built.stderr)
     );
     let dependency = format!("mm_batch={}", out.join("libmm_batch.rmeta").display());
-    let with_it = ["--extern", dependency.as_str()];
+    let cpus = thread::available_parallelism().map_or(1, |nr| nr.get());
+    thread::scope(|scope| {
+        for cases in CASES.chunks(CASES.len().div_ceil(cpus)) {
+            let (out, dependency) = (&out, &dependency);
+            scope.spawn(move || {
+                for name in cases {
+                    Case::read(name).check(out, ["--extern", dependency]);
+                }
+            });
+        }
+    });
+}
 
-    for name in CASES {
-        let case = &here().join(name).with_extension("rs");
-        let text = fs::read_to_string(case).expect("a case");
-        let want = text
-            .lines()
-            .find_map(|line| line.strip_prefix("//! error: "))
-            .expect("'//! error: E....'");
-        let good = rustc(case, &out, &with_it);
-        assert!(
-            good.status.success(),
-            "{name} fails by itself: {}",
-            String::from_utf8_lossy(&good.stderr)
-        );
-        let bad = rustc(case, &out, &[&with_it[..], &["--cfg", "bad"]].concat());
-        let errors = String::from_utf8_lossy(&bad.stderr).into_owned();
-        assert!(!bad.status.success(), "{name} compiles");
-        let codes: Vec<_> = errors
-            .lines()
-            .filter(|line| line.starts_with("error["))
-            .collect();
-        assert!(
-            !codes.is_empty() && codes.iter().all(|line| line.contains(want)),
-            "{name}: not {want}: {errors}"
-        );
-        println!("compile_fail: {name} {want}");
-    }
+/// Where marks end is told by brackets.
+#[test]
+fn what_is_marked_ends_with_its_statement_or_item() {
+    let text =
+        "fn f() {\n    #[cfg(bad)]\n    let x = g(|| {\n        1;\n    })\n    .h();\n    k();\n}";
+    let lines: Vec<_> = text.lines().map(String::from).collect();
+    let want = [false, true, true, true, true, true, false, false];
+    assert_eq!(marked(&lines), want);
 }
 
 #[test]
@@ -186,4 +318,53 @@ fn the_cases_are_those_of_the_folder() {
         .collect();
     let listed = CASES.iter().map(|case| Ok(format!("{case}.rs"))).collect();
     assert_eq!(found, listed, "the files, and those listed in {}", file!());
+}
+
+/// A case that is to fail in its second line.
+fn case() -> Case {
+    let text = [
+        "//! error: E0382 run, walk",
+        "#[cfg(bad)]",
+        "run.end(walk);",
+        "",
+    ];
+    let lines: Vec<_> = text.map(String::from).into();
+    let marked = marked(&lines);
+    Case {
+        name: "a case",
+        lines,
+        marked,
+    }
+}
+
+#[test]
+fn the_error_that_a_case_is_for_is_accepted() {
+    case().judge("case.rs:3:1: error[E0382]: use of run, walk\nerror: aborting");
+}
+
+#[test]
+#[should_panic(expected = "a case: elsewhere")]
+fn an_error_elsewhere_is_noticed() {
+    case().judge("case.rs:4:1: error[E0382]: use of run, walk");
+}
+
+#[test]
+#[should_panic(expected = "a case: not E0382")]
+fn another_error_besides_is_noticed() {
+    case().judge("case.rs:3:1: error[E0382]: run, walk\ncase.rs:3:2: error[E0308]: run");
+}
+
+#[test]
+#[should_panic(expected = "a case: not [\"run\", \"walk\"]")]
+fn an_error_of_something_else_is_noticed() {
+    case().judge("case.rs:3:1: error[E0382]: use of run");
+}
+
+#[test]
+#[should_panic(expected = "a case: nothing is put right")]
+fn a_case_that_puts_nothing_right_is_noticed() {
+    let mut case = case();
+    case.lines[0] = "//! error: E0277 run".into();
+    case.lines[3] = "//! right: this -> that".into();
+    case.put_right();
 }

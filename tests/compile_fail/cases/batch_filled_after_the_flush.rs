@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0499
+//! error: E0499 batch
 //! What comes behind the flush is not of the batch that it was for.
 
 use mm_batch::reclaim::{Collecting, FolioList, FolioLock, Unmapping, Waiting};
@@ -15,7 +15,4 @@ pub fn late<'r, L: FolioList>(
     #[cfg(bad)]
     let _ = batch.push(waiting);
     drop(flushed.next_settled());
-    drop(flushed);
-    #[cfg(not(bad))]
-    let _ = batch.push(waiting);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0521
+//! error: E0521 theirs, escapes
+//! right: &batch -> &own
 //! Whether folios wait for a flush is asked of a batch of the same list.
 
 use mm_batch::reclaim::{with_list, Collecting, FolioList, Unmapping};
@@ -11,8 +12,6 @@ pub fn mix<'r, L: FolioList>(unmapping: &Unmapping<'r, L>, other: L) {
         let own = Collecting::new(&theirs);
         #[cfg(bad)]
         drop(theirs.next_dirty(lock, &batch));
-        #[cfg(not(bad))]
-        drop(theirs.next_dirty(lock, &own));
         drop(own.nr_folios());
     });
     drop(batch.nr_folios());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 head, order, FreeBlock
 //! A free block is only made of pages proven free: nobody else can make one.
 
 use mm_batch::free::FreeBlock;

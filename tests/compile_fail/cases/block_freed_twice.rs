@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 block
 //! Handing a block to the allocator consumes it.
 
 use mm_batch::free::{ContigMm, FreeBlock};

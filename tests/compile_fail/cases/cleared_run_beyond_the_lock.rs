@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 walk
 //! While a run is cleared, nobody else has the walk, which stands for the lock.
 
 use mm_batch::unmap::{PteRun, UnmapWalk};

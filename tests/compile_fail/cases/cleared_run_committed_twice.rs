@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 cleared
 //! A run is committed once.
 
 use mm_batch::unmap::{PteRun, UnmapWalk};

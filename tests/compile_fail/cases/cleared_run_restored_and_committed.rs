@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 cleared
 //! What was restored is not committed: its PTEs would stay, and their references go.
 
 use mm_batch::unmap::{PteRun, UnmapWalk};

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0308
+//! error: E0308 RunLength, i64
+//! right: i64::from(nr.get()) -> nr
 //! What leaves a counter is a run: nobody but the port negates its length, in any width.
 
 use mm_batch::{pte_run::RunLength, unmap::UnmapWalk};
 
+#[cfg(bad)]
 pub fn removed<W: UnmapWalk>(walk: &W, nr: RunLength) {
     // SAFETY: Nobody's: this is not run.
-    unsafe { walk.add_mm_counter(nr) };
-    #[cfg(bad)]
-    // SAFETY: As above.
-    unsafe {
-        walk.add_mm_counter(i64::from(nr.get().wrapping_neg()))
-    };
+    unsafe { walk.add_mm_counter(i64::from(nr.get())) };
 }

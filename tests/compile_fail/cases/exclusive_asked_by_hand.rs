@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 page_anon_exclusive_batch
 //! Pages of one run are not asked for by the part of another.
 
-use mm_batch::to_swap::{SubBatch, SwapWalk};
-use mm_batch::unmap::ClearedRun;
+use mm_batch::{to_swap::SwapWalk, unmap::ClearedRun};
 
-pub fn asked<W: SwapWalk>(one: &ClearedRun<W>, other: &ClearedRun<W>) -> Option<SubBatch> {
+pub fn asked<W: SwapWalk>(one: &ClearedRun<W>, other: &ClearedRun<W>) {
     let (walk, part) = (one.ptes().walk(), other.ptes().part());
-    let _ = (walk.folio_maybe_dma_pinned(), part.nr());
     #[cfg(bad)]
-    return Some(walk.page_anon_exclusive_batch(part));
-    #[cfg(not(bad))]
-    None
+    let _ = walk.page_anon_exclusive_batch(part);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 clear_pages_anon_exclusive
 //! Who has a walk shares no page by it.
 
 use mm_batch::{pte_run::PtePart, to_swap::SwapWalk};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0277
+//! error: E0277 sent, threads
+//! right: sent::<FlushOwed> -> sent::<RunLength>
 //! What a task owes is noted with that task, and not handed to another.
 
-use mm_batch::unmap::FlushOwed;
-use std::thread;
+use mm_batch::{pte_run::RunLength, unmap::FlushOwed};
 
-pub fn handed_over(owed: FlushOwed) {
-    #[cfg(bad)]
-    let _ = thread::spawn(move || owed.left_with_task());
-    #[cfg(not(bad))]
-    let _ = (thread::spawn(|| ()), owed.left_with_task());
+pub fn sent<T: Send>() {}
+
+#[cfg(bad)]
+pub fn handed_over() {
+    sent::<FlushOwed>();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 noted
 //! Nor does anybody say so who does not promise that there is a note of it.
 
 use mm_batch::unmap::FlushOwed;

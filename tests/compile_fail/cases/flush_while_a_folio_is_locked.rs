@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 lock
 //! Who waits for other CPUs has no folio locked.
 
 use mm_batch::reclaim::{Collecting, FolioList, FolioLock, Settled, Unmapping};
@@ -11,9 +11,7 @@ pub fn flush<'r, L: FolioList>(
     lock: FolioLock<'r>,
     waiting: Settled<'r, L>,
 ) {
+    let _locked = waiting.lock(lock);
     #[cfg(bad)]
-    let _locked = waiting.lock(lock);
     drop(batch.flush(unmapping, &lock));
-    #[cfg(not(bad))]
-    let _locked = waiting.lock(lock);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 keep_locked
 //! Who has a port puts no locked folio back by it without a promise.
 
 use mm_batch::reclaim::FolioList;
@@ -8,7 +8,4 @@ use mm_batch::reclaim::FolioList;
 pub fn by_hand<L: FolioList>(list: &L, folio: L::Folio) {
     #[cfg(bad)]
     list.keep_locked(folio);
-    #[cfg(not(bad))]
-    // SAFETY: Nobody's: this is not run.
-    let _ = unsafe { list.keep_locked(folio) };
 }

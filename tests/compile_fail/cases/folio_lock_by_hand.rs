@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 brand, FolioLock
 //! There is one right to lock, and it comes with the list.
 
 use mm_batch::reclaim::FolioLock;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 folio
 //! What was written out is out of hand.
 
 use mm_batch::reclaim::{FolioList, FolioLock, NothingOwed, Revalidated};

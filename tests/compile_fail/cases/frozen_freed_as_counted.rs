@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0308
+//! error: E0308 PageRange<Refcounted>, PageRange<Frozen>
+//! right: mm, frozen -> mm, counted
 //! Frozen pages have no reference to drop.
 
 use mm_batch::{
@@ -13,9 +14,6 @@ fn put<M: ContigMm>(mm: &M, range: PageRange<Refcounted>) {
 }
 
 pub fn free<M: ContigMm>(mm: &M, counted: PageRange<Refcounted>, frozen: PageRange<Frozen>) {
-    put(mm, counted);
     #[cfg(bad)]
     put(mm, frozen);
-    #[cfg(not(bad))]
-    free_contig_range(mm, frozen);
 }

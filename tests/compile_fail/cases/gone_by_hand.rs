@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 brand, Gone
 //! What takes the place of the PTEs is said by doing it.
 
-use mm_batch::unmap::{ForGood, Gone, UnmapWalk};
+use mm_batch::unmap::Gone;
 
-pub fn gone<'r, W: UnmapWalk>(ptes: ForGood<'r, W>) -> Gone<'r> {
-    #[cfg(bad)]
-    return Gone {
+#[cfg(bad)]
+pub fn gone<'r>(_one: &Gone<'r>) -> Gone<'r> {
+    Gone {
         brand: std::marker::PhantomData,
-    };
-    #[cfg(not(bad))]
-    ptes.vanish()
+    }
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 replaced
 //! Nor is it said by who only says so.
 
-use mm_batch::unmap::{ForGood, Gone, UnmapWalk};
+use mm_batch::unmap::{ForGood, UnmapWalk};
 
-pub fn gone<'r, W: UnmapWalk>(ptes: ForGood<'r, W>) -> Gone<'r> {
+pub fn gone<W: UnmapWalk>(ptes: ForGood<'_, W>) {
     #[cfg(bad)]
-    return ptes.replaced();
-    #[cfg(not(bad))]
-    ptes.vanish()
+    let _ = ptes.replaced();
 }

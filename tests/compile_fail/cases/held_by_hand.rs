@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0277
+//! error: E0277 Borrowed, Sealed
+//! right: impl Held -> impl Open
 //! There is no third kind of ownership, which would be neither counted nor frozen.
 
-use mm_batch::free::{Held, Refcounted};
+use mm_batch::free::Held;
 
-pub fn frozen<H: Held>() -> bool {
-    H::FROZEN
-}
-
-pub fn counted() -> bool {
-    frozen::<Refcounted>()
+pub trait Open {
+    const FROZEN: bool;
 }
 
 #[derive(Debug)]

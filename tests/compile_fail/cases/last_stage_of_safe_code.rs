@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0200
+//! error: E0200 LastStage
 //! Nor does a run whose entries are counted vanish behind a last stage of safe code.
 
 use mm_batch::{
@@ -17,14 +17,6 @@ unsafe impl<W: SwapWalk> Stage<W> for Mine {
 
     unsafe fn enter(_: &ClearedPtes<W>) -> Result<Self, ()> {
         Ok(Self)
-    }
-}
-
-// SAFETY: That is not so, as nothing writes the entries. But somebody has said it.
-#[cfg(not(bad))]
-unsafe impl<W: SwapWalk> LastStage<W> for Mine {
-    unsafe fn complete(self, _: Self::Behind, ptes: ForGood<'_, W>) -> Gone<'_> {
-        ptes.vanish()
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0200
+//! error: E0200 FolioList
 //! Safe code has no list of its own making, by whose answers folios are written out.
 
 use core::num::NonZero;
@@ -8,62 +8,52 @@ use mm_batch::{reclaim::FolioList, unmap::FlushOwed};
 
 pub struct Mine;
 
-macro_rules! folio_list {
-    ($($promised:tt)?) => {
-        $($promised)? impl FolioList for Mine {
-            type Folio = ();
-            type Mapping = ();
-
-            unsafe fn next_dirty(&self, _: bool) -> Option<()> {
-                None
-            }
-            fn flush_owed(&self) -> Option<FlushOwed> {
-                None
-            }
-            unsafe fn try_to_unmap_flush_dirty(&self, _: u32, _: Option<FlushOwed>) {}
-            fn folio_nr_pages(&self, _: ()) -> NonZero<u32> {
-                NonZero::<u32>::MIN
-            }
-            unsafe fn folio_trylock(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_contain_hwpoisoned_page(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_mapped(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_maybe_dma_pinned(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_evictable(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_test_writeback(&self, _: ()) -> bool {
-                true
-            }
-            fn no_other_references(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_goes_to_swap(&self, _: ()) -> bool {
-                true
-            }
-            fn folio_mapping(&self, _: ()) -> Option<()> {
-                None
-            }
-            unsafe fn pageout(&self, _: (), _: ()) {}
-            unsafe fn folio_unlock(&self, _: ()) {}
-            unsafe fn keep(&self, _: ()) {}
-            unsafe fn keep_locked(&self, _: ()) {}
-            unsafe fn activate_locked(&self, _: ()) {}
-            unsafe fn unmap_failed_locked(&self, _: ()) {}
-        }
-    };
-}
-
-// SAFETY: That is not so. But somebody has said it.
-#[cfg(not(bad))]
-folio_list!(unsafe);
-
 #[cfg(bad)]
-folio_list!();
+impl FolioList for Mine {
+    type Folio = ();
+    type Mapping = ();
+
+    unsafe fn next_dirty(&self, _: bool) -> Option<()> {
+        None
+    }
+    fn flush_owed(&self) -> Option<FlushOwed> {
+        None
+    }
+    unsafe fn try_to_unmap_flush_dirty(&self, _: u32, _: Option<FlushOwed>) {}
+    fn folio_nr_pages(&self, _: ()) -> NonZero<u32> {
+        NonZero::<u32>::MIN
+    }
+    unsafe fn folio_trylock(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_contain_hwpoisoned_page(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_mapped(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_maybe_dma_pinned(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_evictable(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_test_writeback(&self, _: ()) -> bool {
+        true
+    }
+    fn no_other_references(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_goes_to_swap(&self, _: ()) -> bool {
+        true
+    }
+    fn folio_mapping(&self, _: ()) -> Option<()> {
+        None
+    }
+    unsafe fn pageout(&self, _: (), _: ()) {}
+    unsafe fn folio_unlock(&self, _: ()) {}
+    unsafe fn keep(&self, _: ()) {}
+    unsafe fn keep_locked(&self, _: ()) {}
+    unsafe fn activate_locked(&self, _: ()) {}
+    unsafe fn unmap_failed_locked(&self, _: ()) {}
+}

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0277
+//! error: E0277 sent, threads
+//! right: sent::<FolioLock> -> sent::<RunLength>
 //! The right to lock is the task's own.
 
-use mm_batch::reclaim::FolioLock;
-use std::thread;
+use mm_batch::{pte_run::RunLength, reclaim::FolioLock};
 
-pub fn handed_over(lock: FolioLock<'_>) {
-    #[cfg(bad)]
-    thread::scope(|scope| drop(scope.spawn(move || drop(lock))));
-    #[cfg(not(bad))]
-    thread::scope(|scope| drop((scope.spawn(|| ()), lock)));
+pub fn sent<T: Send>() {}
+
+#[cfg(bad)]
+pub fn handed_over() {
+    sent::<FolioLock>();
 }

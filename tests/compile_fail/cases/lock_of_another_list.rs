@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0521
+//! error: E0521 theirs, escapes
+//! right: next_dirty(lock -> next_dirty(own
 //! The lock of one list is not that of another: the folio that it stands for may be locked still.
 
 use mm_batch::reclaim::{with_list, Collecting, FolioList};
@@ -11,8 +12,6 @@ pub fn mix<L: FolioList>(one: L, other: L) {
             let none = Collecting::new(&theirs);
             #[cfg(bad)]
             let _ = theirs.next_dirty(lock, &none);
-            #[cfg(not(bad))]
-            let _ = (theirs.next_dirty(own, &none), lock);
         });
     });
 }

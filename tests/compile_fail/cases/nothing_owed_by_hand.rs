@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 unmapping, brand, NothingOwed
 //! That no flush is owed is known from a flush alone.
 
 use core::marker::PhantomData;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0597
+//! error: E0597 flushed
 //! What a flush was for is over with it: its proof is lent.
 
 use mm_batch::reclaim::{Collecting, FolioList, FolioLock, NothingOwed, Unmapping};

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0061
+//! error: E0061 1, argument, 0
+//! right: pageout() -> pageout(owed)
 //! Nor one that was looked at again.
 
-use mm_batch::reclaim::{FolioList, FolioLock, NothingOwed, Revalidated};
+use mm_batch::reclaim::{FolioList, NothingOwed, Revalidated};
 
-pub fn early<'r, L: FolioList>(
-    folio: Revalidated<'r, L>,
-    owed: &NothingOwed<'_, 'r>,
-) -> FolioLock<'r> {
+pub fn early<'r, L: FolioList>(folio: Revalidated<'r, L>, owed: &NothingOwed<'_, 'r>) {
     #[cfg(bad)]
-    return folio.pageout();
-    folio.pageout(owed)
+    let _ = folio.pageout();
 }

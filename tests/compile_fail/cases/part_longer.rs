@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 at, first, nr, PtePart
 //! A run can be cut, and no part be made longer or put elsewhere.
 
 use core::num::NonZero;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0271
+//! error: E0271 Shareable, Behind
+//! right: Shareable -> SwapCounted
 //! A stage is entered behind those that come before it.
 
 use mm_batch::{
@@ -12,8 +13,4 @@ pub fn staged<W: SwapWalk>(walk: W) {
     let run = PteRun::longest(walk).clear();
     #[cfg(bad)]
     let _ = run.stage::<Shareable>();
-    #[cfg(not(bad))]
-    let _ = run
-        .stage::<SwapCounted>()
-        .map(|run| run.stage::<Shareable>());
 }

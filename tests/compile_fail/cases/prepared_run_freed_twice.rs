@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 run
 //! A prepared run is freed by name or by being dropped, and once.
 
 use mm_batch::free::{ContigMm, PreparedRun};

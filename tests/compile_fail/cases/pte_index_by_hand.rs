@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 table, index, PteIndex
 //! Only a span makes an index, so no PTE beyond it is read, and an index has its table with it.
 
 use mm_batch::{

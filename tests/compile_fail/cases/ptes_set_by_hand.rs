@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 set_ptes
 //! Who has a walk cannot map a page by it without a promise.
 
 use mm_batch::{pte_run::PtePart, unmap::UnmapWalk};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0308
+//! error: E0308 NonZero, integer
+//! right: front(0) -> front(nr)
 //! A range's length is not a number that could be zero.
 
+use core::num::NonZero;
 use mm_batch::free::{PageRange, Refcounted};
 
-pub fn split(range: PageRange<Refcounted>) -> Option<PageRange<Refcounted>> {
-    let nr = range.frames().nr();
+pub fn split(range: PageRange<Refcounted>, nr: NonZero<usize>) {
     #[cfg(bad)]
-    let nr = 0;
-    range.split_off_front(nr).1
+    let _ = range.split_off_front(0);
 }

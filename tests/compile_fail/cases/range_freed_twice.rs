@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 range
 //! Freeing a range consumes it: the references are gone.
 
 use mm_batch::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 pages
 //! Preparing pages consumes them: their references are dropped.
 
 use mm_batch::free::{ContigMm, PreparedRun, Refcounted, Section};

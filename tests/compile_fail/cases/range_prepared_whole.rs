@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0308
+//! error: E0308 Section, PageRange
+//! right: mm, range -> mm, section
 //! A walk over struct pages is within a section, where they are contiguous.
 
-use mm_batch::free::{ContigMm, PageRange, PreparedRun, Refcounted};
+use mm_batch::free::{ContigMm, PageRange, PreparedRun, Refcounted, Section};
 
-pub fn prepare<M: ContigMm>(mm: &M, range: PageRange<Refcounted>) {
-    #[cfg(not(bad))]
-    let (range, _rest) = range.split_off_section(mm);
-    let (run, _rest) = PreparedRun::first_of(mm, range);
-    run.free();
+pub fn prepare<M: ContigMm>(mm: &M, range: PageRange<Refcounted>, section: Section<Refcounted>) {
+    #[cfg(bad)]
+    let _ = PreparedRun::first_of(mm, range);
 }

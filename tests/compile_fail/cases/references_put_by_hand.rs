@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 folio_put_refs
 //! Who has a walk cannot drop references by it without a promise.
 
 use mm_batch::{pte_run::RunLength, unmap::UnmapWalk};

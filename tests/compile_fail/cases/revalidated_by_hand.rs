@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 held, mapping, Revalidated
 //! Who says what a folio is has looked.
 
 use mm_batch::reclaim::{FolioList, Locked, PutBack, Revalidated};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0423
+//! error: E0423 private
 //! Only a span makes a length, so it is neither 0 nor beyond the span.
 
 use mm_batch::pte_run::RunLength;

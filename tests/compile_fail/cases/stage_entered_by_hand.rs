@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 enter
 //! A stage is entered by the run, which undoes it: what is taken for it cannot be left behind.
 
 use mm_batch::{

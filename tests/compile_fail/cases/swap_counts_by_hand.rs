@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 folio_dup_swap_pages
 //! Who has a walk counts no swap entries by it.
 
 use mm_batch::{pte_run::RunLength, to_swap::SwapWalk};

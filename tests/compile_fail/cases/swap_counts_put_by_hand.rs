@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 folio_put_swap_pages
 //! Who has a walk puts no swap counts by it.
 
 use mm_batch::{pte_run::RunLength, to_swap::SwapWalk};
@@ -8,7 +8,4 @@ use mm_batch::{pte_run::RunLength, to_swap::SwapWalk};
 pub fn put<W: SwapWalk>(walk: &W, nr: RunLength) {
     #[cfg(bad)]
     let _ = walk.folio_put_swap_pages(nr);
-    #[cfg(not(bad))]
-    // SAFETY: Nobody's: this is not run.
-    let _ = unsafe { walk.folio_put_swap_pages(nr) };
 }

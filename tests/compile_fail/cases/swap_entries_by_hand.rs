@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0133
+//! error: E0133 set_swp_ptes
 //! Who has a walk writes no swap entries by it.
 
 use mm_batch::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 lock
 //! Who has a folio locked has no right to lock another.
 
 use mm_batch::reclaim::{FolioList, FolioLock, Settled};

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0599
+//! error: E0599 pageout, Unmapped
+//! right: folio: Unmapped -> folio: Revalidated
 //! A folio that was just unmapped is not written out: a flush may be owed.
 
-use mm_batch::reclaim::{FolioList, FolioLock, NothingOwed, Unmapped};
+use mm_batch::reclaim::{FolioList, NothingOwed, Revalidated, Unmapped};
 
-pub fn early<'r, L: FolioList>(
-    folio: Unmapped<'r, L>,
-    owed: &NothingOwed<'_, 'r>,
-) -> FolioLock<'r> {
-    let _ = owed;
+pub fn early<'r, L: FolioList>(folio: Unmapped<'r, L>, owed: &NothingOwed<'_, 'r>) {
     #[cfg(bad)]
-    return folio.pageout(owed);
-    folio.wait().1
+    let _ = folio.pageout(owed);
 }

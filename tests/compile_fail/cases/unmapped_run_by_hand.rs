@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451
+//! error: E0451 nr, owed, UnmappedRun
 //! Nobody says of a run that was mapped again that it was unmapped, or that it was longer.
 
 use mm_batch::{
@@ -8,13 +8,7 @@ use mm_batch::{
     unmap::{FlushOwed, UnmappedRun},
 };
 
-pub fn told(nr: RunLength, owed: FlushOwed) -> (RunLength, Option<UnmappedRun>) {
+pub fn told(nr: RunLength, owed: FlushOwed) {
     #[cfg(bad)]
-    let run = Some(UnmappedRun { nr, owed });
-    #[cfg(not(bad))]
-    let run = {
-        owed.left_with_task();
-        None
-    };
-    (nr, run)
+    let _ = UnmappedRun { nr, owed };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0502
+//! error: E0502 unmapping
 //! Nothing is unmapped between the flush and the last pageout of its batch.
 
 use mm_batch::reclaim::{Collecting, FolioList, FolioLock, Unmapping};

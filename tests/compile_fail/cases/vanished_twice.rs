@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 ptes
 //! The PTEs of a run get one thing in their place, once.
 
 use mm_batch::unmap::{ForGood, Gone, UnmapWalk};

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0599
+//! error: E0599 lock, Waiting
+//! right: folio: Waiting -> folio: Settled
 //! A folio that waits for its flush is not locked before.
 
-use mm_batch::reclaim::{FolioList, FolioLock, Locked, Settled, Waiting};
+use mm_batch::reclaim::{FolioList, FolioLock, Settled, Waiting};
 
-pub fn early<'r, L: FolioList>(
-    waiting: Waiting<'r, L>,
-    settled: Settled<'r, L>,
-    lock: FolioLock<'r>,
-) -> Result<Locked<'r, L>, FolioLock<'r>> {
+pub fn early<'r, L: FolioList>(folio: Waiting<'r, L>, lock: FolioLock<'r>) {
     #[cfg(bad)]
-    return waiting.lock(lock);
-    drop(waiting);
-    settled.lock(lock)
+    let _ = folio.lock(lock);
 }

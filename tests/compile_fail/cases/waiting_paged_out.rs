@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0599
+//! error: E0599 pageout, Waiting
+//! right: folio: Waiting -> folio: Revalidated
 //! A folio that is not locked is not written out.
 
-use mm_batch::reclaim::{FolioList, NothingOwed, Waiting};
+use mm_batch::reclaim::{FolioList, NothingOwed, Revalidated, Waiting};
 
-pub fn unlocked<'r, L: FolioList>(waiting: Waiting<'r, L>, owed: &NothingOwed<'_, 'r>) {
-    let _ = owed;
+pub fn early<'r, L: FolioList>(folio: Waiting<'r, L>, owed: &NothingOwed<'_, 'r>) {
     #[cfg(bad)]
-    waiting.pageout(owed);
-    #[cfg(not(bad))]
-    drop(waiting);
+    let _ = folio.pageout(owed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382
+//! error: E0382 waiting
 //! A folio is in a batch once.
 
 use mm_batch::reclaim::{Collecting, FolioList, Waiting};
