@@ -19,7 +19,10 @@
 #![deny(unsafe_code)]
 
 use crate::{
-    order::Event,
+    order::{
+        Event,
+        Flag, //
+    },
     pte::{
         swp_pte,
         SOFT_DIRTY,
@@ -51,6 +54,11 @@ impl Walk<'_> {
         self.folio.swap.as_ref().expect("the folio has no slots")
     }
 
+    /// Whether the folio has slots.
+    pub(crate) fn in_swapcache(&self) -> bool {
+        self.asked(Flag::Swapcache, self.folio.swap.is_some())
+    }
+
     fn sharing(&self, page: usize) -> Sharing {
         if self.folio.anon.is_exclusive(page) {
             Sharing::Exclusive
@@ -63,14 +71,16 @@ impl Walk<'_> {
 #[allow(unsafe_code)]
 impl SwapWalk for Walk<'_> {
     fn folio_test_swapcache(&self) -> bool {
-        self.folio.swap.is_some()
+        self.in_swapcache()
     }
 
     unsafe fn folio_dup_swap_pages(&self, nr: RunLength) -> bool {
         let done = self.slots().dup(self.pages(0, nr));
-        if done {
-            self.note(Event::SwapDup(nr.get()));
-        }
+        self.note(if done {
+            Event::SwapDup(nr.get())
+        } else {
+            Event::NotDup(nr.get())
+        });
         done
     }
 
@@ -81,6 +91,7 @@ impl SwapWalk for Walk<'_> {
 
     fn smp_mb(&self) {
         smp::smp_mb();
+        self.note(Event::Ordered);
     }
 
     fn smp_mb_after_atomic(&self) {
@@ -90,7 +101,7 @@ impl SwapWalk for Walk<'_> {
 
     fn folio_maybe_dma_pinned(&self) -> bool {
         let pinned = self.folio.anon.maybe_dma_pinned();
-        self.note(Event::PinTested);
+        self.note(Event::PinTested(pinned));
         pinned
     }
 
@@ -101,6 +112,12 @@ impl SwapWalk for Walk<'_> {
             .take_while(|&page| self.sharing(page) == sharing)
             .count();
         let nr = NonZero::new(nr as u32).expect("the first is as it is");
+        self.note(Event::SharingAsked {
+            at: part.at(),
+            of: part.nr().get(),
+            sharing,
+            nr: nr.get(),
+        });
         SubBatch { sharing, nr }
     }
 

@@ -12,7 +12,10 @@
 //! as it is locked.
 
 use crate::{
-    order::Event,
+    order::{
+        Event,
+        Flag, //
+    },
     smp,
     unmap::Walk, //
 };
@@ -21,38 +24,42 @@ use mm_batch::file_unmap::FileUnmapWalk;
 impl FileUnmapWalk for Walk<'_> {
     fn smp_mb(&self) {
         smp::smp_mb();
+        self.note(Event::Ordered);
     }
 
     fn smp_rmb(&self) {
         smp::smp_rmb();
+        self.note(Event::ReadOrdered);
     }
 
     fn folio_extra_refs(&self) -> i32 {
-        self.folio.extra_refs()
+        let extra = self.folio.extra_refs();
+        self.note(Event::RefsCounted);
+        extra
     }
 
     fn folio_test_anon(&self) -> bool {
-        self.mm.layout.anonymous
+        self.asked(Flag::Anon, self.mm.layout.anonymous)
     }
 
     fn folio_test_swapbacked(&self) -> bool {
-        self.folio.is_swapbacked()
+        self.asked(Flag::Swapbacked, self.folio.is_swapbacked())
     }
 
     fn folio_test_swapcache(&self) -> bool {
-        self.folio.swap.is_some()
+        self.in_swapcache()
     }
 
     fn folio_test_dirty(&self) -> bool {
-        self.folio.is_dirty()
+        self.asked(Flag::Dirty, self.folio.is_dirty())
     }
 
     fn vma_droppable(&self) -> bool {
-        self.mm.layout.droppable
+        self.asked(Flag::Droppable, self.mm.layout.droppable)
     }
 
     fn folio_set_swapbacked(&self) {
         self.folio.set_swapbacked();
-        self.note(Event::Swapbacked);
+        self.note(Event::MadeSwapbacked);
     }
 }

@@ -29,9 +29,9 @@
 //!
 //! Each check of [`page`], [`lists`], [`pte`], [`folio`] and [`reclaim`], and of `model`, is made
 //! blind by a patch of tests/mutants/, and a test notices. What these models leave in any order is
-//! held to that by weak.rs, relaxed.rs and acquire.rs of tests/loom/, [`smp`] and [`tlb`] to what
-//! they order by smp.rs and tlb.rs, and their locks are held for as long as they must be by
-//! locks.rs and window.rs.
+//! held to that by weak.rs, relaxed.rs and acquire.rs of tests/loom/, and each method of a port by
+//! ports.rs; [`smp`] and [`tlb`] to what they order by smp.rs and tlb.rs, and their locks are held
+//! for as long as they must be by locks.rs and window.rs.
 //!
 //! # A model of your own
 //!

@@ -3,21 +3,25 @@
 //! The order in which unmapping a run may do things, as a log that objects.
 //!
 //! What happens wholly under the page table lock has no interleavings to explore, but an order that
-//! matters all the same: to code that runs once the lock is gone, or that does not take it. The
+//! matters all the same: to code that runs once the lock is gone, or that does not take it. So each
+//! call of the port is noted, but for reads of PTEs, and has one place in a run and comes there once. The
 //! rules are those of `try_to_unmap_one()`, mm/rmap.c, 7.3:
 //!
+//! * What the folio is, is asked before anything is done, and who warns has asked.
 //! * PTEs are cleared first, then the TLB is flushed or the flush noted, then the dirty bit is
 //!   handed on: before the flush it may still change (the comment above `should_defer_flush()`).
+//! * Whether a lazyfree folio may be discarded: a full barrier, references, a read barrier, the dirty
+//!   flag (`ttu_anon_lazyfree_folio()`).
+//! * Swap entries are counted in their slots, and the mm is on the list that swapoff looks through,
+//!   before one is written (mm/swapfile.c): [`to_swap`].
 //! * `hiwater_rss` is told before rss goes down (include/linux/mm.h).
 //! * Counters, rmap and references, in this order: a folio without references may be gone, and one
 //!   without mappings may be discarded.
 //! * What was committed is not restored, and a folio is made swap-backed once its PTEs are back.
 //! * No translation is left anywhere when PTEs come back, which may do so as a group (arm64's break
 //!   before make; C does without).
-//! * Swap entries are counted in their slots, and the mm is on the list that swapoff looks through,
-//!   before one is written (mm/swapfile.c).
-//! * AnonExclusive is cleared behind a test for pins, and the entry is written behind a barrier (the
-//!   comment in `__folio_try_share_anon_rmap()`, include/linux/rmap.h). Neither is undone.
+//!
+//! A walk unmaps one run: behind its end nothing comes.
 //!
 //! Left out: mmu notifiers, which bracket the whole walk, and mlock.
 
@@ -29,17 +33,42 @@ use to_swap::{
     ToSwap as Run, //
 };
 
+/// What is asked of a folio or its VMA, in the order in which that is done before a run is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flag {
+    /// `folio_test_anon()`
+    Anon,
+    /// `folio_test_swapbacked()`
+    Swapbacked,
+    /// `folio_test_swapcache()`
+    Swapcache,
+    /// `folio_test_dirty()`
+    Dirty,
+    /// `VM_DROPPABLE`
+    Droppable,
+}
+
 /// A thing that was done, with pages where there are some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// Something was asked, and this is the answer.
+    Asked(Flag, bool),
+    /// A folio was not what it can be.
+    Warned,
     /// PTEs were cleared.
     Cleared(u32),
     /// Their translations are gone, or will be by `try_to_unmap_flush()`.
     Flushed(u32),
     /// The folio was marked dirty.
     MarkedDirty,
-    /// PTEs got a uffd-wp marker.
-    Markers(u32),
+    /// `smp_mb()`.
+    Ordered,
+    /// References beyond mappings were counted.
+    RefsCounted,
+    /// `smp_rmb()`.
+    ReadOrdered,
+    /// What is to be known of the mappings was left in the PTEs, if anything is.
+    LeftBehind(u32),
     /// `update_hiwater_rss()`.
     Hiwater,
     /// Pages were taken from a counter.
@@ -50,12 +79,29 @@ pub enum Event {
     RefsPut(u32),
     /// No TLB has a translation of PTEs that are about to come back.
     FlushedAgain(u32),
+    /// PTEs were mapped again.
+    Restored(u32),
+    /// The folio was made swap-backed.
+    MadeSwapbacked,
     /// Entries were counted in their slots.
     SwapDup(u32),
+    /// They could not be.
+    NotDup(u32),
     /// They were taken back.
     SwapPut(u32),
+    /// Of the pages from that one of the run on, so many, it was asked whether they are exclusive.
+    SharingAsked {
+        /// The first, in pages from the run's.
+        at: u32,
+        /// Those asked for.
+        of: u32,
+        /// What the first is.
+        sharing: Sharing,
+        /// How many are so.
+        nr: u32,
+    },
     /// It was found out whether the folio is pinned.
-    PinTested,
+    PinTested(bool),
     /// The mm is on swapoff's list.
     Mmlist,
     /// Swap entries were counted in the mm.
@@ -66,34 +112,129 @@ pub enum Event {
     OrderedBehind,
     /// PTEs became swap entries of pages that were so.
     SwapPtes(u32, Sharing),
-    /// A folio was not what it can be.
-    Warned,
-    /// PTEs were mapped again.
-    Restored(u32),
-    /// The folio was made swap-backed.
-    Swapbacked,
 }
 
 /// Where a run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    #[default]
-    Mapped,
+    /// Mapped, and this was asked last.
+    Mapped(Option<Flag>),
+    /// The same, and it is not in the swap cache.
+    NoSwapcache,
     Cleared(u32),
     Flushed(u32),
-    FlushedAgain(u32),
+    /// And the dirty bit is handed on.
+    Settled(u32),
+    /// May it be discarded?
+    Ordered(u32),
+    RefsCounted(u32),
+    ReadOrdered(u32),
+    Dirty(u32),
+    Checked(u32),
+    /// May its entries be counted?
+    InSwapcache(u32),
     ToSwap(Run),
+    /// They may not.
+    Refused(u32),
+    FlushedAgain {
+        nr: u32,
+        redirtied: bool,
+    },
+    /// Mapped again, and may be swap-backed again.
+    Redirtied,
+    LeftBehind(u32),
     Hiwater(u32),
     Counted(u32),
     Unmapped(u32),
-    Restored,
+    Ended,
 }
 
 /// The log of one walk.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Log {
     stage: Stage,
     events: Vec<Event>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            stage: Stage::Mapped(None),
+            events: Vec::new(),
+        }
+    }
+}
+
+impl Stage {
+    /// `None` if the event may not come now, or is about another number of pages.
+    fn next(self, event: Event) -> Option<Self> {
+        use Stage::*;
+        Some(match (self, event) {
+            (Mapped(last), Event::Asked(flag, is))
+                if last < Some(flag) && flag <= Flag::Swapcache =>
+            {
+                if flag == Flag::Swapcache && !is {
+                    NoSwapcache
+                } else {
+                    Mapped(Some(flag))
+                }
+            }
+            (NoSwapcache, Event::Warned) => Ended,
+            (Mapped(_) | NoSwapcache, Event::Cleared(nr)) => Cleared(nr),
+            (Cleared(nr), Event::Flushed(n)) if n == nr => Flushed(nr),
+            (Flushed(nr), Event::MarkedDirty) => Settled(nr),
+
+            (Flushed(nr) | Settled(nr), Event::Ordered) => Ordered(nr),
+            (Ordered(nr), Event::RefsCounted) => RefsCounted(nr),
+            (RefsCounted(nr), Event::ReadOrdered) => ReadOrdered(nr),
+            (ReadOrdered(nr), Event::Asked(Flag::Dirty, true)) => Dirty(nr),
+            (ReadOrdered(nr), Event::Asked(Flag::Dirty, false)) => Checked(nr),
+            (Dirty(nr), Event::Asked(Flag::Droppable, _)) => Checked(nr),
+
+            (Flushed(nr) | Settled(nr), Event::Asked(Flag::Swapcache, true)) => InSwapcache(nr),
+            (Flushed(nr) | Settled(nr), Event::Asked(Flag::Swapcache, false)) => Refused(nr),
+            (InSwapcache(nr), Event::SwapDup(n)) if n == nr => ToSwap(Run::new(nr)),
+            (InSwapcache(nr), Event::NotDup(n)) if n == nr => Refused(nr),
+            (ToSwap(run), event) => match run.next(event)? {
+                Next::ToSwap(run) => ToSwap(run),
+                Next::Back => Refused(run.nr()),
+                Next::Written => Hiwater(run.nr()),
+            },
+
+            (Flushed(nr) | Settled(nr) | Refused(nr), Event::FlushedAgain(n)) if n == nr => {
+                FlushedAgain {
+                    nr,
+                    redirtied: false,
+                }
+            }
+            (Checked(nr), Event::FlushedAgain(n)) if n == nr => FlushedAgain {
+                nr,
+                redirtied: true,
+            },
+            (FlushedAgain { nr, redirtied }, Event::Restored(n)) if n == nr => {
+                if redirtied {
+                    Redirtied
+                } else {
+                    Ended
+                }
+            }
+            (Redirtied, Event::MadeSwapbacked) => Ended,
+
+            (Flushed(nr) | Settled(nr) | Checked(nr), Event::LeftBehind(n)) if n == nr => {
+                LeftBehind(nr)
+            }
+            (LeftBehind(nr), Event::Hiwater) => Hiwater(nr),
+            (Hiwater(nr), Event::Counted(n)) if n == nr => Counted(nr),
+            (Counted(nr), Event::RmapRemoved(n)) if n == nr => Unmapped(nr),
+            (Unmapped(nr), Event::RefsPut(n)) if n == nr => Ended,
+            _ => return None,
+        })
+    }
+
+    /// Whether the lock may go: the run is as it was, or unmapped.
+    fn is_over(self) -> bool {
+        matches!(self, Self::Mapped(_) | Self::Redirtied | Self::Ended)
+    }
 }
 
 impl Log {
@@ -103,37 +244,13 @@ impl Log {
     ///
     /// If it may not come now, or is about another number of pages.
     pub fn note(&mut self, event: Event) {
-        use Stage::*;
-        self.stage = match (self.stage, event) {
-            (Mapped | Restored, Event::Cleared(nr)) => Cleared(nr),
-            (Cleared(nr), Event::Flushed(n)) if n == nr => Flushed(nr),
-            (Flushed(nr), Event::MarkedDirty) => Flushed(nr),
-            (Flushed(nr), Event::Markers(n)) if n == nr => Flushed(nr),
-            (Flushed(nr), Event::Hiwater) => Hiwater(nr),
-            (Hiwater(nr), Event::Counted(n)) if n == nr => Counted(nr),
-            (Counted(nr), Event::RmapRemoved(n)) if n == nr => Unmapped(nr),
-            (Unmapped(nr), Event::RefsPut(n)) if n == nr => Mapped,
-            (Flushed(nr), Event::FlushedAgain(n)) if n == nr => FlushedAgain(nr),
-            (FlushedAgain(nr), Event::Restored(n)) if n == nr => Restored,
-            (Restored, Event::Swapbacked) => Restored,
-            (Mapped, Event::Warned) => Mapped,
-            (Flushed(nr), Event::SwapDup(n)) if n == nr => ToSwap(Run::new(nr)),
-            (ToSwap(run), event) => match run.next(event) {
-                Some(Next::ToSwap(run)) => ToSwap(run),
-                Some(Next::Back) => Flushed(run.nr()),
-                Some(Next::Written) => Hiwater(run.nr()),
-                None => self.object(event),
-            },
-            (_, event) => self.object(event),
-        };
+        self.stage = self.stage.next(event).unwrap_or_else(|| {
+            panic!(
+                "{event:?} may not follow {:?}: {:?}",
+                self.stage, self.events
+            )
+        });
         self.events.push(event);
-    }
-
-    fn object(&self, event: Event) -> ! {
-        panic!(
-            "{event:?} may not follow {:?}: {:?}",
-            self.stage, self.events
-        )
     }
 
     /// What was done so far.
@@ -145,10 +262,10 @@ impl Log {
     ///
     /// # Panics
     ///
-    /// If a run is neither unmapped nor mapped.
+    /// If a run is neither unmapped nor mapped, or a folio was not complained of.
     pub fn unlock(&self) {
         assert!(
-            matches!(self.stage, Stage::Mapped | Stage::Restored),
+            self.stage.is_over(),
             "the page table lock goes while a run is {:?}",
             self.stage
         );
@@ -156,151 +273,4 @@ impl Log {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{
-        Event::*,
-        *, //
-    };
-
-    fn log(events: &[Event]) -> Log {
-        let mut log = Log::default();
-        for &event in events {
-            log.note(event);
-        }
-        log
-    }
-
-    #[test]
-    fn what_c_does_is_in_order() {
-        let all = [
-            Cleared(4),
-            Flushed(4),
-            MarkedDirty,
-            Markers(4),
-            Hiwater,
-            Counted(4),
-            RmapRemoved(4),
-            RefsPut(4),
-        ];
-        log(&all).unlock();
-        let kept = [Cleared(1), Flushed(1), FlushedAgain(1), Restored(1)];
-        log(&kept).unlock();
-        log(&[&kept[..], &[Swapbacked]].concat()).unlock();
-    }
-
-    #[test]
-    #[should_panic(expected = "MarkedDirty may not follow Cleared(2)")]
-    fn a_dirty_bit_before_the_flush_is_noticed() {
-        log(&[Cleared(2), MarkedDirty]);
-    }
-
-    #[test]
-    #[should_panic(expected = "MarkedDirty may not follow Hiwater(1)")]
-    fn a_dirty_bit_behind_the_end_is_noticed() {
-        log(&[Cleared(1), Flushed(1), Hiwater, MarkedDirty]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Swapbacked may not follow Mapped")]
-    fn a_folio_that_is_made_swapbacked_untouched_is_noticed() {
-        log(&[Swapbacked]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Counted(1) may not follow Flushed(1)")]
-    fn a_counter_before_hiwater_is_noticed() {
-        log(&[Cleared(1), Flushed(1), Counted(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "RefsPut(1) may not follow Counted(1)")]
-    fn references_before_rmap_are_noticed() {
-        log(&[Cleared(1), Flushed(1), Hiwater, Counted(1), RefsPut(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Flushed(1) may not follow Cleared(2)")]
-    fn a_flush_that_is_short_is_noticed() {
-        log(&[Cleared(2), Flushed(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Hiwater may not follow Cleared(1)")]
-    fn a_flush_that_is_left_out_is_noticed() {
-        log(&[Cleared(1), Hiwater]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Markers(1) may not follow Flushed(2)")]
-    fn markers_of_fewer_pages_are_noticed() {
-        log(&[Cleared(2), Flushed(2), Markers(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Counted(1) may not follow Hiwater(2)")]
-    fn a_counter_of_fewer_pages_is_noticed() {
-        log(&[Cleared(2), Flushed(2), Hiwater, Counted(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "RmapRemoved(1) may not follow Counted(2)")]
-    fn rmap_of_fewer_pages_is_noticed() {
-        log(&[Cleared(2), Flushed(2), Hiwater, Counted(2), RmapRemoved(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "RefsPut(1) may not follow Unmapped(2)")]
-    fn references_of_fewer_pages_are_noticed() {
-        let events = [
-            Cleared(2),
-            Flushed(2),
-            Hiwater,
-            Counted(2),
-            RmapRemoved(2),
-            RefsPut(1),
-        ];
-        log(&events);
-    }
-
-    #[test]
-    #[should_panic(expected = "Restored(1) may not follow FlushedAgain(2)")]
-    fn a_restore_that_is_short_is_noticed() {
-        log(&[Cleared(2), Flushed(2), FlushedAgain(2), Restored(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Restored(2) may not follow Flushed(2)")]
-    fn a_restore_with_translations_left_is_noticed() {
-        log(&[Cleared(2), Flushed(2), Restored(2)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "FlushedAgain(1) may not follow Flushed(2)")]
-    fn translations_that_are_left_are_noticed() {
-        log(&[Cleared(2), Flushed(2), FlushedAgain(1)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "Swapbacked may not follow Flushed(1)")]
-    fn swapbacked_before_the_restore_is_noticed() {
-        log(&[Cleared(1), Flushed(1), Swapbacked]);
-    }
-
-    #[test]
-    #[should_panic(expected = "the page table lock goes while a run is Flushed(1)")]
-    fn a_lock_that_goes_too_early_is_noticed() {
-        log(&[Cleared(1), Flushed(1)]).unlock();
-    }
-
-    #[test]
-    #[should_panic(expected = "the page table lock goes while a run is Cleared(1)")]
-    fn a_lock_that_goes_before_the_flush_is_noticed() {
-        log(&[Cleared(1)]).unlock();
-    }
-
-    #[test]
-    #[should_panic(expected = "the page table lock goes while a run is Unmapped(1)")]
-    fn a_lock_that_goes_before_the_references_is_noticed() {
-        log(&[Cleared(1), Flushed(1), Hiwater, Counted(1), RmapRemoved(1)]).unlock();
-    }
-}
+mod tests;

@@ -26,6 +26,7 @@ use crate::{
     folio::Folio,
     order::{
         Event,
+        Flag,
         Log, //
     },
     pte::{
@@ -253,6 +254,12 @@ impl Walk<'_> {
         self.locked.log.borrow_mut().note(event);
     }
 
+    /// Notes what was asked, and hands on the answer.
+    pub(crate) fn asked(&self, flag: Flag, is: bool) -> bool {
+        self.note(Event::Asked(flag, is));
+        is
+    }
+
     /// What was done so far.
     pub fn events(&self) -> Vec<Event> {
         self.locked.log.borrow().events().to_vec()
@@ -374,6 +381,7 @@ impl UnmapWalk for Walk<'_> {
     }
 
     unsafe fn leave_behind(&self, cleared: &PtePart) {
+        self.note(Event::LeftBehind(cleared.nr().get()));
         let layout = &self.mm.layout;
         if !layout.of_file || !layout.uffd_wp || cleared.first().raw() & UFFD_WP == 0 {
             return;
@@ -382,7 +390,6 @@ impl UnmapWalk for Walk<'_> {
             let was = self.mm.table.set(place, UFFD_WP_MARKER);
             assert_eq!(was, 0, "PTE {place} is not none");
         }
-        self.note(Event::Markers(cleared.nr().get()));
     }
 
     fn update_hiwater_rss(&self) {

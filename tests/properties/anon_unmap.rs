@@ -5,6 +5,8 @@
 
 use crate::ptes::{
     case,
+    restored,
+    unmapped,
     without_cont,
     Case,
     NR,
@@ -17,13 +19,17 @@ use mm_batch::{
     },
     to_swap::{
         NotCounted,
+        Sharing,
         SwapCounted, //
     },
     unmap::PteRun, //
 };
 use mm_shim::{
     folio::Folio,
-    order::Event,
+    order::{
+        Event,
+        Flag, //
+    },
     pte::{
         pte,
         pte_pfn,
@@ -173,6 +179,76 @@ impl<'c> Anon<'c> {
         run.clone().any(full) || self.swap.pinned && run.clone().any(exclusive)
     }
 
+    /// So many pages from PTE `at` on, of the run that ends at `end`, that are as exclusive as the
+    /// first.
+    fn sub_batch(&self, at: usize, end: usize, before: &State) -> (Sharing, u32) {
+        let exclusive = |i: usize| before.exclusive[self.page(i)];
+        let nr = (at..end)
+            .take_while(|&i| exclusive(i) == exclusive(at))
+            .count();
+        let sharing = if exclusive(at) {
+            Sharing::Exclusive
+        } else {
+            Sharing::MaybeShared
+        };
+        (sharing, nr as u32)
+    }
+
+    /// What is to be done to a run, each thing once, and to pages that are alike at once.
+    fn done(&self, run: &Range<usize>, before: &State) -> Vec<Event> {
+        let nr = run.len() as u32;
+        let asked = |at: usize| {
+            let (sharing, nr) = self.sub_batch(at, run.end, before);
+            Event::SharingAsked {
+                at: (at - run.start) as u32,
+                of: (run.end - at) as u32,
+                sharing,
+                nr,
+            }
+        };
+        let in_swapcache = Event::Asked(Flag::Swapcache, true);
+        let mut done = vec![in_swapcache, Event::Cleared(nr), Event::Flushed(nr)];
+        let dirty = self.case.words[run.clone()]
+            .iter()
+            .any(|word| word & DIRTY != 0);
+        done.extend(dirty.then_some(Event::MarkedDirty));
+        done.push(in_swapcache);
+        let full = |page| {
+            self.swap
+                .most
+                .is_some_and(|most| before.counts[page] >= most)
+        };
+        if run.clone().any(|i| full(self.page(i))) {
+            done.push(Event::NotDup(nr));
+            done.extend(restored(nr));
+            return done;
+        }
+        done.extend([Event::SwapDup(nr), asked(run.start)]);
+        if run.clone().any(|i| before.exclusive[self.page(i)]) {
+            done.extend([Event::Ordered, Event::PinTested(self.swap.pinned)]);
+            if self.swap.pinned {
+                done.push(Event::SwapPut(nr));
+                done.extend(restored(nr));
+                return done;
+            }
+        }
+        done.extend([Event::Mmlist, Event::SwapCounted(nr)]);
+        let mut at = run.start;
+        while at < run.end {
+            let (sharing, nr) = self.sub_batch(at, run.end, before);
+            if at != run.start {
+                done.push(asked(at));
+            }
+            if sharing == Sharing::Exclusive {
+                done.extend([Event::Shared(nr), Event::OrderedBehind]);
+            }
+            done.push(Event::SwapPtes(nr, sharing));
+            at += nr as usize;
+        }
+        done.extend(unmapped(nr));
+        done
+    }
+
     /// What is to be left of a run, one page after the other.
     fn after(&self, run: &Range<usize>, mut state: State) -> State {
         let words = &self.case.words;
@@ -231,8 +307,10 @@ proptest! {
         let run = case.at..case.at + nr;
         let fails = anon.fails(&run, &anon.state());
         let expected = anon.after(&run, anon.state());
-        let (got, _) = anon.unmap(case.at);
+        let to_do = anon.done(&run, &anon.state());
+        let (got, done) = anon.unmap(case.at);
         prop_assert_eq!(touched(got), Some((!fails, nr)));
+        prop_assert_eq!(done, to_do);
         prop_assert_eq!(anon.state(), expected);
     }
 
@@ -246,26 +324,16 @@ proptest! {
                 continue;
             }
             let run = at..at + case.run(at, RESTORABLE);
+            let to_do = anon.done(&run, &expected);
             expected = anon.after(&run, expected);
-            let (got, _) = anon.unmap(at);
+            let (got, done) = anon.unmap(at);
             prop_assert_eq!(&anon.state(), &expected);
+            prop_assert_eq!(done, to_do);
             if !matches!(got, Outcome::Unmapped(_)) {
                 break;
             }
         }
     }
-}
-
-/// Nothing is asked for, and nothing ordered, that need not be.
-#[test]
-fn who_has_no_exclusive_page_is_not_asked_whether_it_is_pinned() {
-    let words = [pte(8, 0), pte(9, 0)];
-    let folio = Folio::in_swap_cache(8, 2, Slots::new(SLOT, &[0, 0], None));
-    folio.map(2);
-    let mm = Mm::new(Layout::anonymous(2), &words);
-    let (_, events) = mm.walk(&folio, 0, |walk| unmap_run(walk));
-    assert!(!events.contains(&Event::PinTested));
-    assert!(!events.contains(&Event::OrderedBehind));
 }
 
 /// Whoever composes stages of his own.
@@ -314,7 +382,7 @@ proptest! {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk));
         prop_assert!(matches!(got, Outcome::NoSwap));
-        prop_assert_eq!(done, [Event::Warned]);
+        prop_assert_eq!(done, [Event::Asked(Flag::Swapcache, false), Event::Warned]);
         prop_assert_eq!(mm.table.words(), case.words);
     }
 }

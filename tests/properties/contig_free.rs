@@ -35,13 +35,17 @@ use mm_shim::{
         Mm,
         MAX_PAGE_ORDER, //
     },
-    lists::State, //
+    lists::{
+        Block,
+        State, //
+    }, //
 };
 use proptest::prelude::*;
 use std::{
-    cell::Cell,
+    cell::RefCell,
     collections::BTreeSet,
-    num::NonZero, //
+    num::NonZero,
+    ops::Range, //
 };
 
 const BIGGEST: usize = 3 * 1024 + 5;
@@ -165,7 +169,7 @@ proptest! {
             .flat_map(|&(first, nr)| first..first + nr)
             .filter(|&pfn| taken.insert(pfn))
             .collect();
-        let mut array = Pages { pfns: &pages, runs: 0, yields: 0 };
+        let mut array = Pages { mm: &mm, pfns: &pages, taken: None, runs: 0, yields: 0 };
         free_pages_bulk(&Cpu::new(&mm, 0), &mut array);
         prop_assert_eq!(array.yields, array.runs);
         for pfn in 0..1024 {
@@ -177,7 +181,10 @@ proptest! {
 
 /// `num_pages_contiguous()` on a plain array.
 struct Pages<'a> {
+    mm: &'a Mm,
     pfns: &'a [usize],
+    /// The run that is not freed yet.
+    taken: Option<Range<usize>>,
     runs: usize,
     yields: usize,
 }
@@ -192,11 +199,19 @@ impl PageArray for Pages<'_> {
             .take_while(|(pfn, next)| **pfn == *next)
             .count();
         self.pfns = &self.pfns[nr..];
+        assert_eq!(
+            self.taken.replace(first..first + nr),
+            None,
+            "no chance to sleep"
+        );
         self.runs += 1;
         Some(contig_free::range(first, nr))
     }
 
     fn cond_resched(&mut self) {
+        let mut run = self.taken.take().expect("a run was taken");
+        let free = |pfn| self.mm.state(pfn) == State::Free(0);
+        assert!(run.all(free), "a run waits while others have the CPU");
         self.yields += 1;
     }
 }
@@ -234,23 +249,39 @@ fn a_zone_border_inside_a_block_splits_it() {
     assert!(blocks.iter().all(|block| block.order == 9));
 }
 
-/// Counts what is asked of the model.
-struct Counting<'m> {
+/// What is asked of the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Section(usize),
+    Page(usize),
+    Prepare { first: usize, nr: usize },
+    Zone(usize, usize),
+    Block(Block),
+}
+
+/// The model, and what was asked of it.
+struct Asked<'m> {
     cpu: Cpu<'m>,
-    pages: Cell<u32>,
-    runs: Cell<u32>,
+    calls: RefCell<Vec<Call>>,
+}
+
+impl Asked<'_> {
+    fn note(&self, call: Call) {
+        self.calls.borrow_mut().push(call);
+    }
 }
 
 // SAFETY: Each answer is the model's.
-unsafe impl ContigMm for Counting<'_> {
+unsafe impl ContigMm for Asked<'_> {
     const MAX_PAGE_ORDER: u32 = MAX_PAGE_ORDER;
 
     fn contiguous_struct_pages(&self, first: Pfn) -> NonZero<usize> {
+        self.note(Call::Section(first.get()));
         self.cpu.contiguous_struct_pages(first)
     }
 
     fn free_page<H: Held>(&self, page: LonePage<H>) {
-        self.pages.set(self.pages.get() + 1);
+        self.note(Call::Page(page.pfn().get()));
         self.cpu.free_page(page);
     }
 
@@ -258,32 +289,118 @@ unsafe impl ContigMm for Counting<'_> {
         &self,
         pages: Section<H>,
     ) -> (Option<PreparedPages>, Option<Section<H>>) {
-        self.runs.set(self.runs.get() + 1);
+        let frames = pages.frames();
+        self.note(Call::Prepare {
+            first: frames.first().get(),
+            nr: frames.nr().get(),
+        });
         self.cpu.prepare_run(pages)
     }
 
     unsafe fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
+        self.note(Call::Zone(a.get(), b.get()));
         // SAFETY: By the function's requirement.
         unsafe { self.cpu.same_zone(a, b) }
     }
 
     fn free_prepared(&self, block: FreeBlock) {
+        self.note(Call::Block(Block {
+            head: block.head().get(),
+            order: block.order(),
+        }));
         self.cpu.free_prepared(block);
+    }
+}
+
+fn calls<H: Held>(layout: &Layout) -> Vec<Call> {
+    let mm = Mm::new(layout.clone());
+    let port = Asked {
+        cpu: Cpu::new(&mm, 0),
+        calls: RefCell::default(),
+    };
+    free_contig_range(&port, layout.range::<H>());
+    port.calls.into_inner()
+}
+
+/// What is to be asked: of each section once, of each page behind one that is not free once for all
+/// that is left of the section, of each block for its zone once, and once for each that was halved.
+fn calls_by_page(layout: &Layout) -> Vec<Call> {
+    let end = layout.first + layout.nr;
+    if layout.nr == 1 {
+        return vec![Call::Page(layout.first)];
+    }
+    let (mm, c) = (Mm::new(layout.clone()), CRange { layout });
+    let section = |pfn: usize| layout.section.map_or(0, |nr| pfn / nr);
+    let (mut calls, mut prepared) = (Vec::new(), layout.first);
+    for pfn in layout.first..end {
+        if pfn == layout.first || section(pfn - 1) != section(pfn) {
+            calls.push(Call::Section(pfn));
+            prepared = pfn;
+        }
+        if pfn == prepared {
+            let section_end = (pfn..end)
+                .find(|&i| section(i) != section(pfn))
+                .unwrap_or(end);
+            let nr = section_end - pfn;
+            calls.push(Call::Prepare { first: pfn, nr });
+            let free_end = (pfn..section_end)
+                .find(|&i| !c.page_is_free(i))
+                .unwrap_or(section_end);
+            calls.extend(calls_for_blocks(&mm, pfn, free_end));
+            prepared = free_end + 1;
+        }
+    }
+    calls
+}
+
+/// The same, for pages that are prepared.
+fn calls_for_blocks(mm: &Mm, mut head: usize, end: usize) -> Vec<Call> {
+    let mut calls = Vec::new();
+    while head < end {
+        let fits = |order: &u32| head % (1 << order) == 0 && head + (1 << order) <= end;
+        let same = |order: &u32| mm.zone(head) == mm.zone(head + (1 << order) - 1);
+        let largest = (0..=MAX_PAGE_ORDER).rev().find(fits).expect("a page fits");
+        let order = (0..=largest)
+            .rev()
+            .find(same)
+            .expect("a page is of one zone");
+        let asked = (order.max(1)..=largest).rev();
+        calls.extend(asked.map(|order| Call::Zone(head, head + (1 << order) - 1)));
+        calls.push(Call::Block(Block { head, order }));
+        head += 1 << order;
+    }
+    calls
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(400)
+    })]
+
+    /// How long sections, runs and blocks are, and that each is had once, is all that batching is.
+    #[test]
+    fn of_the_port_is_asked_what_must_be(
+        refcounted in layout::<Refcounted>(),
+        frozen in layout::<Frozen>(),
+    ) {
+        prop_assert_eq!(calls::<Refcounted>(&refcounted), calls_by_page(&refcounted));
+        prop_assert_eq!(calls::<Frozen>(&frozen), calls_by_page(&frozen));
     }
 }
 
 /// As C does: one page does not go through the preparation of a run.
 #[test]
 fn one_page_is_freed_as_such() {
-    for (nr, pages, runs) in [(1, 1, 0), (2, 0, 1)] {
-        let layout = Layout::plain(8, nr);
-        let mm = Mm::new(layout.clone());
-        let port = Counting {
-            cpu: Cpu::new(&mm, 0),
-            pages: Cell::default(),
-            runs: Cell::default(),
-        };
-        free_contig_range(&port, layout.range::<Refcounted>());
-        assert_eq!((port.pages.get(), port.runs.get()), (pages, runs));
-    }
+    assert_eq!(calls::<Refcounted>(&Layout::plain(8, 1)), [Call::Page(8)]);
+    let pair = Block { head: 8, order: 1 };
+    assert_eq!(
+        calls::<Refcounted>(&Layout::plain(8, 2)),
+        [
+            Call::Section(8),
+            Call::Prepare { first: 8, nr: 2 },
+            Call::Zone(8, 9),
+            Call::Block(pair),
+        ]
+    );
 }

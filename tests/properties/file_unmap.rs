@@ -4,6 +4,8 @@
 
 use crate::ptes::{
     case,
+    restored,
+    unmapped,
     without_cont,
     Case,
     GROUP,
@@ -27,6 +29,10 @@ use mm_batch::{
 };
 use mm_shim::{
     folio::Folio,
+    order::{
+        Event,
+        Flag, //
+    },
     pte::{
         pte,
         CONT,
@@ -54,26 +60,66 @@ fn respect() -> impl Strategy<Value = Respect> {
 }
 
 /// The length of a run that was unmapped.
-fn unmapped(outcome: Outcome) -> Option<usize> {
+fn length(outcome: Outcome) -> Option<usize> {
     match outcome {
         Outcome::Unmapped(run) => Some(run.nr().get() as usize),
         Outcome::Kept(_) | Outcome::NotMine => None,
     }
 }
 
-/// Unmaps the folio from its VMA as the rmap walk does: run by run, until all is gone or the first
-/// refusal.
-fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, differences: Differences) -> bool {
+/// What is done to a run of a file, each thing once.
+fn done_to_a_file(nr: u32, dirty: bool) -> Vec<Event> {
+    let mut done = vec![
+        Event::Asked(Flag::Anon, false),
+        Event::Cleared(nr),
+        Event::Flushed(nr),
+    ];
+    done.extend(dirty.then_some(Event::MarkedDirty));
+    done.push(Event::LeftBehind(nr));
+    done.extend(unmapped(nr));
+    done
+}
+
+/// The same of a lazyfree one.
+fn done_to_lazyfree(nr: u32, pte_dirty: bool, droppable: bool, stays: bool) -> Vec<Event> {
+    let mut done = vec![
+        Event::Asked(Flag::Anon, true),
+        Event::Asked(Flag::Swapbacked, false),
+        Event::Asked(Flag::Swapcache, false),
+        Event::Cleared(nr),
+        Event::Flushed(nr),
+    ];
+    done.extend(pte_dirty.then_some(Event::MarkedDirty));
+    done.extend([Event::Ordered, Event::RefsCounted, Event::ReadOrdered]);
+    done.push(Event::Asked(Flag::Dirty, pte_dirty));
+    done.extend(pte_dirty.then_some(Event::Asked(Flag::Droppable, droppable)));
+    if stays {
+        done.extend(restored(nr));
+        done.extend((pte_dirty && !droppable).then_some(Event::MadeSwapbacked));
+    } else {
+        done.push(Event::LeftBehind(nr));
+        done.extend(unmapped(nr));
+    }
+    done
+}
+
+/// Unmaps the folio from its VMA as the rmap walk does: run by run, each as long as can be.
+fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, differences: Differences) {
+    let respect = if differences.mixed_file_runs {
+        Respect::default()
+    } else {
+        RESTORABLE
+    };
     for at in case.mapped() {
         if mm.table.ptep_get(at) & PRESENT == 0 {
             continue;
         }
-        let (outcome, _) = mm.walk(folio, at, |walk| unmap_run(walk, differences));
-        if unmapped(outcome).is_none() {
-            return false;
-        }
+        let nr = case.run(at, respect);
+        let dirty = case.words[at..at + nr].iter().any(|word| word & DIRTY != 0);
+        let (outcome, done) = mm.walk(folio, at, |walk| unmap_run(walk, differences));
+        assert_eq!(length(outcome), Some(nr));
+        assert_eq!(done, done_to_a_file(nr as u32, dirty));
     }
-    true
 }
 
 /// What a file folio's PTEs are afterwards, by 7.3's rule for one PTE.
@@ -126,7 +172,7 @@ proptest! {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let (mapped, before) = (case.mapped().count(), mm.rss());
-        prop_assert!(unmap_all(&case, &mm, &folio, differences));
+        unmap_all(&case, &mm, &folio, differences);
         prop_assert_eq!(without_cont(mm.table.words()), one_by_one(&case));
         // Of a group that a run begins or ends in, nothing is contiguous any more.
         let words = mm.table.words();
@@ -145,7 +191,7 @@ proptest! {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::NONE));
-        prop_assert_eq!(unmapped(got), Some(case.run(case.at, RESTORABLE)));
+        prop_assert_eq!(length(got), Some(case.run(case.at, RESTORABLE)));
     }
 
     /// With each on, a run is as long as it may be.
@@ -154,7 +200,7 @@ proptest! {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
-        prop_assert_eq!(unmapped(got), Some(case.run(case.at, Respect::default())));
+        prop_assert_eq!(length(got), Some(case.run(case.at, Respect::default())));
     }
 
     /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
@@ -181,9 +227,11 @@ proptest! {
         let run = case.at..case.at + nr;
         let union = case.words[run.clone()].iter().fold(0, |all, word| all | word) & (YOUNG | DIRTY);
         let (before, mapped) = (mm.rss(), case.mapped().count());
-        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
         let redirtied = union & DIRTY != 0 && !droppable;
         let stays = redirtied || held;
+        let expected = done_to_lazyfree(nr as u32, union & DIRTY != 0, droppable, stays);
+        prop_assert_eq!(done, expected);
         let expected: Vec<u64> = without_cont(case.words.clone())
             .into_iter()
             .enumerate()
@@ -197,7 +245,7 @@ proptest! {
         prop_assert_eq!(without_cont(mm.table.words()), expected);
         match got {
             Outcome::Kept(kept) if stays => prop_assert_eq!(kept.get() as usize, nr),
-            got => prop_assert_eq!(unmapped(got), (!stays).then_some(nr)),
+            got => prop_assert_eq!(length(got), (!stays).then_some(nr)),
         }
         let gone = if stays { 0 } else { nr };
         prop_assert_eq!(folio.mapcount(), (mapped - gone) as i32);
@@ -238,7 +286,12 @@ proptest! {
         }
         let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
         prop_assert!(matches!(got, Outcome::NotMine));
-        prop_assert_eq!(done, []);
+        let mut asked = vec![
+            Event::Asked(Flag::Anon, true),
+            Event::Asked(Flag::Swapbacked, swapbacked),
+        ];
+        asked.extend((!swapbacked).then_some(Event::Asked(Flag::Swapcache, true)));
+        prop_assert_eq!(done, asked);
         prop_assert_eq!(mm.table.words(), case.words);
     }
 }

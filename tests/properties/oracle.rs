@@ -61,7 +61,7 @@ impl CRange<'_> {
         blocks
     }
 
-    fn page_is_free(&self, pfn: usize) -> bool {
+    pub(crate) fn page_is_free(&self, pfn: usize) -> bool {
         let count = self
             .layout
             .counts

@@ -5,6 +5,7 @@
 use mm_batch::pte::Respect;
 use mm_shim::{
     folio::Folio,
+    order::Event,
     pte::{
         pte,
         pte_pfn,
@@ -214,4 +215,19 @@ pub(crate) fn case(anonymous: bool) -> impl Strategy<Value = Case> {
 
 pub(crate) fn without_cont(words: Vec<u64>) -> Vec<u64> {
     words.into_iter().map(|word| word & !CONT).collect()
+}
+
+/// What is done to a run whose PTEs are gone for good, in its end.
+pub(crate) fn unmapped(nr: u32) -> [Event; 4] {
+    [
+        Event::Hiwater,
+        Event::Counted(nr),
+        Event::RmapRemoved(nr),
+        Event::RefsPut(nr),
+    ]
+}
+
+/// What is done to a run that comes back.
+pub(crate) fn restored(nr: u32) -> [Event; 2] {
+    [Event::FlushedAgain(nr), Event::Restored(nr)]
 }

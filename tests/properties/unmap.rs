@@ -159,6 +159,6 @@ fn the_last_stage_completes_before_the_counters() {
     let (nr, mm, events, done) = staged(|run| run.commit().nr().get());
     assert_eq!(nr, 4);
     assert_eq!(done, [&ENTERED[..], &[("second complete", 2)]].concat());
-    assert_eq!(events[2], Event::Hiwater);
+    assert_eq!(events[2..4], [Event::LeftBehind(4), Event::Hiwater]);
     assert_eq!(mm.table.words(), [0; 4]);
 }
