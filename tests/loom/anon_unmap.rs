@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `anon_unmap` against those who pin the folio or write to it meanwhile; others are in [`others`].
+//! `anon_unmap` against those who pin the folio or write to it meanwhile; others are in [`others`], and runs of
+//! more than one kind of page in [`mixed`].
 //!
 //! The protocol is that of the comment in `__folio_try_share_anon_rmap()`, include/linux/rmap.h, 7.3:
 //! (A1) to (A4) are in the transaction, (B1) to (B5) in the shim's [`pin_fast`]. In every execution:
@@ -44,6 +45,7 @@ use mm_shim::{
     }, //
 };
 
+mod mixed;
 mod others;
 
 const PFN: usize = 8;
@@ -214,30 +216,6 @@ fn anon_pin_for_reading() {
         &[pin_for_reading],
         swapped_or_pinned,
         &ENDS,
-    );
-}
-
-/// The page that is pinned is exclusive, the one behind it is not.
-#[test]
-fn anon_mixed_pin_of_the_exclusive_one() {
-    against(
-        Bound::Exhaustive,
-        || Anon::new(MIXED, None),
-        &[pin_for_reading],
-        swapped_or_pinned,
-        &ENDS,
-    );
-}
-
-/// A page that may be shared is not pinned by GUP-fast; that it was tried may keep the run.
-#[test]
-fn anon_mixed_pin_of_the_shared_one() {
-    against(
-        Bound::Exhaustive,
-        || Anon::new(MIXED, None),
-        &[pin_the_other_for_reading],
-        swapped_or_pinned,
-        &[SWAPPED, KEPT],
     );
 }
 

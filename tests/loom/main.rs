@@ -28,6 +28,8 @@ mod locks;
 #[cfg(loom)]
 mod other_mm;
 #[cfg(loom)]
+mod ports;
+#[cfg(loom)]
 mod relaxed;
 #[cfg(loom)]
 mod smp;
