@@ -10,19 +10,20 @@
 //!                                                                  kept         kept  written
 //! ```
 //!
-//! Only anonymous folios wait, which is the list's to say (`shrink_may_wait()`, mm/vmscan.c, by this
-//! series; not on arm64 where a large one may be mapped by contiguous PTEs). What may not wait is
-//! flushed for while it is locked: as without batches where none waits, else the batch ends with it.
-//! The same goes for a folio for which no flush is owed. So on x86 with one CPU, which has nobody to
-//! interrupt, there are no batches. (arm64 puts off a flush, and waits for it, in any case.)
+//! Only anonymous folios wait, which is the list's to say (`shrink_may_wait()`, mm/vmscan.c, by
+//! this series; not on arm64 where a large one may be mapped by contiguous PTEs). What may not wait
+//! is flushed for while it is locked: as without batches where none waits, else the batch ends with
+//! it. The same goes for a folio for which no flush is owed. So on x86 with one CPU, which has
+//! nobody to interrupt, there are no batches. (arm64 puts off a flush, and waits for it, in any
+//! case.)
 //!
 //! Those of a batch are written out in the order in which they were unmapped, as those of
 //! neighbouring swap slots make one I/O. (Shmem gets its slots only then: behind what is anonymous
 //! and of the same batch.)
 //!
 //! While a folio waits, a fault takes it back, for which it would have to wait for the folio lock
-//! without batches, and the page be gone. If faults took most of a batch, reclaim works for nothing;
-//! then the rest of the list is reclaimed without batches.
+//! without batches, and the page be gone. If faults took most of a batch, reclaim works for
+//! nothing; then the rest of the list is reclaimed without batches.
 
 #![forbid(unsafe_code)]
 
@@ -56,12 +57,12 @@ pub enum Left {
 }
 
 /// Reclaims the folios of a list, with one flush for a batch of those that are dirty and may wait:
-/// at most [`FOLIO_BATCH_SIZE`] folios, of at most [`BATCH_PAGES`] pages. All are dealt with when it
-/// returns, and so are those that came to the list meanwhile, but for what is [`Left`].
+/// at most [`FOLIO_BATCH_SIZE`] folios, of at most [`BATCH_PAGES`] pages. All are dealt with when
+/// it returns, and so are those that came to the list meanwhile, but for what is [`Left`].
 ///
-/// Context: process context; may sleep. No folio of the list is locked where it waits for other CPUs
-/// on behalf of a batch, and never more than one. (Unmapping may flush at once, and splitting does,
-/// and what may not wait is flushed for, each with its folio locked, as without batches.)
+/// Context: process context; may sleep. No folio of the list is locked where it waits for other
+/// CPUs on behalf of a batch, and never more than one. (Unmapping may flush at once, and splitting
+/// does, and what may not wait is flushed for, each with its folio locked, as without batches.)
 ///
 /// C: the loop of `shrink_folio_list()`, mm/vmscan.c, 7.3.
 #[inline]

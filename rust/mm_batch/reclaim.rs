@@ -28,30 +28,33 @@
 //!
 //! Only an anonymous folio is unlocked while the flush for it is owed. It is in the swap cache, the
 //! PTEs that mapped it are swap entries, and reclaim has isolated it. What a CPU then stores by a
-//! translation that is left is in memory, in a folio that stays dirty until it is written out, behind
-//! the flush. Nothing is lost if nobody else reads the folio for good, gives it another address, or
-//! gives it up, before the flush, and lets stores go on:
+//! translation that is left is in memory, in a folio that stays dirty until it is written out,
+//! behind the flush. Nothing is lost if nobody else reads the folio for good, gives it another
+//! address, or gives it up, before the flush, and lets stores go on:
 //!
-//! * Who maps it again (a fault, swapoff) does so under the folio lock, at the same address: what is
-//!   stored by the old translation is stored to what is mapped. Reclaim sees then that the folio is
-//!   mapped; or, if it is not any more, the reference of who unmapped it, who flushes before he drops
-//!   that.
-//! * Who changes its swap entries finds, under the lock of their page table, that a flush is owed to
-//!   their mm, and flushes first (`flush_tlb_batched_pending()`, mm/rmap.c, 7.3): zap, mprotect(),
-//!   mremap(), madvise(). fork() flushes the mm before the child runs; PAGEMAP_SCAN and clear_refs
-//!   flush what they change. UFFDIO_MOVE did not flush and does, by a patch of this series.
+//! * Who maps it again (a fault, swapoff) does so under the folio lock, at the same address: what
+//!   is stored by the old translation is stored to what is mapped. Reclaim sees then that the folio
+//!   is mapped; or, if it is not any more, the reference of who unmapped it, who flushes before he
+//!   drops that.
+//! * Who changes its swap entries finds, under the lock of their page table, that a flush is owed
+//!   to their mm, and flushes first (`flush_tlb_batched_pending()`, mm/rmap.c, 7.3): zap,
+//!   mprotect(), mremap(), madvise(). fork() flushes the mm before the child runs; PAGEMAP_SCAN and
+//!   clear_refs flush what they change. UFFDIO_MOVE did not flush and does, by a patch of this
+//!   series.
 //! * Who wants to unmap it otherwise, to copy it or to write it out must isolate it first, which
-//!   reclaim has done: other reclaimers, migration, compaction, khugepaged. A split wants nobody else
-//!   to have a reference, and reclaim has one. (Of these, migration (`MIGRATE_ASYNC`), khugepaged and
-//!   the split put flushes off as well, each under the folio lock, and flush before they let go.)
-//! * Memory failure, device-exclusive access, migration to a device, and KSM do not isolate it. They
-//!   do something only where it is mapped again, and flush at once, before the folio is unlocked.
+//!   reclaim has done: other reclaimers, migration, compaction, khugepaged. A split wants nobody
+//!   else to have a reference, and reclaim has one. (Of these, migration (`MIGRATE_ASYNC`),
+//!   khugepaged and the split put flushes off as well, each under the folio lock, and flush before
+//!   they let go.)
+//! * Memory failure, device-exclusive access, migration to a device, and KSM do not isolate it.
+//!   They do something only where it is mapped again, and flush at once, before the folio is
+//!   unlocked.
 //! * Who has pinned it has a reference, and marks it dirty before that is dropped.
 //!
 //! It is not sound of a file's folios, shmem's among them. Their PTEs are empty then, so that who
-//! takes the folio out of its file, or writes it out, goes by `folio_mapped()` instead: where that is
-//! false nobody flushes (`truncate_cleanup_folio()`, mm/truncate.c, `folio_mkclean()`, mm/rmap.c,
-//! 7.3), and a store behind it is lost. So they do not wait.
+//! takes the folio out of its file, or writes it out, goes by `folio_mapped()` instead: where that
+//! is false nobody flushes (`truncate_cleanup_folio()`, mm/truncate.c, `folio_mkclean()`,
+//! mm/rmap.c, 7.3), and a store behind it is lost. So they do not wait.
 //!
 //! All tokens of a list have its name, the lifetime `'r`: those of two lists cannot be mixed. What
 //! is dropped is put back to the LRU lists by and by, unlocked. Who leaks a token (`mem::forget`)
@@ -114,10 +117,10 @@ pub unsafe trait FolioList {
     /// Reclaims what is clean, and, if no folio is `waiting`, what is dirty and has no flush owed,
     /// or may not wait for it; up to the next folio that is neither. That one is off the list,
     /// locked, unmapped by this task or not mapped at all, not pinned, and dirty; writing it out is
-    /// allowed, and who gets it has its reference of isolation. It is anonymous, or nothing is owed:
-    /// one that may not wait, behind those that are `waiting`, was flushed for just now. None: the
-    /// list is empty, or the next folio's writeback is to be waited for, which the list keeps in mind
-    /// and nothing that is `waiting` must wait for, too: ask again without.
+    /// allowed, and who gets it has its reference of isolation. It is anonymous, or nothing is
+    /// owed: one that may not wait, behind those that are `waiting`, was flushed for just now.
+    /// None: the list is empty, or the next folio's writeback is to be waited for, which the list
+    /// keeps in mind and nothing that is `waiting` must wait for, too: ask again without.
     ///
     /// May sleep.
     ///

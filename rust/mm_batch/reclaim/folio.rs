@@ -164,8 +164,9 @@ impl<'r, L: FolioList> Unmapped<'r, L> {
 /// A folio that was dirty, and waits, unlocked, for the flush: to be collected, and for nothing
 /// else. Dropped, it is kept.
 ///
-/// It is anonymous, or nothing was owed for it any more when it was unlocked. While it waits it is on
-/// no list, and isolated. Anybody may lock it, fault it in, pin it or take it away from its mapping.
+/// It is anonymous, or nothing was owed for it any more when it was unlocked. While it waits it is
+/// on no list, and isolated. Anybody may lock it, fault it in, pin it or take it away from its
+/// mapping.
 #[derive(Debug)]
 #[must_use = "a folio that is dropped is kept"]
 pub struct Waiting<'r, L: FolioList> {
