@@ -8,7 +8,7 @@
 //! | `Dirty`                      | `enum shrink_dirty`, by this series                         |
 //! | `List::may_wait`             | `shrink_may_wait()`, by this series                         |
 //! | `List::pageout`              | `pageout()`, and what becomes of its result                 |
-//! | `List::unmapped`             | its local variable `unmapped`, by this series               |
+//! | `List::unmapped`             | `unmapped` of `struct shrink_ctx`, by this series           |
 //! | `remove_mapping()`           | `__remove_mapping()`                                        |
 //! | `List::free_batch`           | `free_folios`, each time that it is full, and in the end    |
 //! | `split()`                    | `shmem_writeout()`, mm/shmem.c, without contiguous swap     |
@@ -16,7 +16,8 @@
 //! What is written is the content at this moment, and never again: `swap_writeout()` reads it.
 //!
 //! Left out: as of [`super::list`]; I/O (one is begun, and does not end), `may_enter_fs()` and
-//! `may_writepage`, by which a dirty folio is put back as one that is pinned is.
+//! `may_writepage`, by which a dirty folio is put back as one that is pinned is; that a dirty folio
+//! of a file is not unmapped (patches/fixes/0009): here it is, as one that is dirty by its PTE alone.
 
 use super::{
     list::List,
