@@ -138,7 +138,8 @@ class Jobs(unittest.TestCase):
         def names(*how):
             return {row.workload for row in rows.known(*how)}
 
-        long = {"pageout-16cpu", "stress-ng-16cpu", "pageout-16k", "pageout-64k", "pageout-2m"}
+        long = {"pageout-16cpu", "stress-ng-16cpu", "pageout-16k", "pageout-64k", "pageout-2m", "stress-ng-4cpu-60s",
+                "stress-ng-4cpu-classic-60s"}
         self.assertEqual(names("x86_64", "full") - names("x86_64", "short"), long)
         self.assertEqual(names("x86_64", "full"), {row.workload for row in rows.ROWS})
         self.assertEqual({row.boot.threads for row in rows.known("arm64", "full")}, {False})
