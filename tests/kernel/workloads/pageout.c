@@ -122,7 +122,7 @@ static void put(const char *group, const char *name, unsigned long number)
 	close(file);
 }
 
-/* How many times a CPU was interrupted to flush; 0 where the kernel does not count that, as arm64's. */
+/* How many times a CPU was interrupted to flush; 0 where that is not counted (arm64). */
 static unsigned long interrupted(void)
 {
 	FILE *file = fopen("/proc/vmstat", "r");
