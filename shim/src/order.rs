@@ -13,7 +13,7 @@
 //! * Whether a lazyfree folio may be discarded: a full barrier, references, a read barrier, the dirty
 //!   flag (`ttu_anon_lazyfree_folio()`).
 //! * Swap entries are counted in their slots, and the mm is on the list that swapoff looks through,
-//!   before one is written (mm/swapfile.c): [`to_swap`].
+//!   before one is written (mm/swapfile.c): `to_swap`.
 //! * `hiwater_rss` is told before rss goes down (include/linux/mm.h).
 //! * Counters, rmap and references, in this order: a folio without references may be gone, and one
 //!   without mappings may be discarded.
