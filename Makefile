@@ -72,7 +72,7 @@ lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether plan
 series: ## the complete series for git am, Rust included, in out/series/; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
 
-patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1 5, FULL=1 25)
+patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1, for CI: 5, FULL=1 60)
 	@$(mmb) patches-check
 
 versions: ## writes patches/versions.md: to which 7.3.y and newer the series applies (4 min, 1.3 GB the first time)

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import time
@@ -373,12 +374,19 @@ class States(Toy):
         with self.assertRaisesRegex(Error, "dropped CONFIG_NUMA after patch 1"):
             found.configure(1)
 
+    def test_the_last_patch_of_each_folder(self):
+        self.made()
+        folders = [self.top / "out/one", self.top / "out/two"]
+        self.assertEqual(check.last_of_each(folders), [1, 2])
+        shutil.copy(next(folders[0].glob("0001-*")), folders[0] / "0002-again.patch")
+        self.assertEqual(check.last_of_each(folders), [2, 3])
+
     def test_a_patch_that_does_not_build(self):
         found = self.states()
         found.build.kconfig.return_value = []
         found.make = mock.Mock(side_effect=[Error("building mm/ failed", "see the log"), None])
         table = check.Table()
-        check.check_states(table, mock.Mock(), found, quick=True)
+        check.check_states(table, mock.Mock(), found, [1, 2], quick=True)
         self.assertEqual([(check_, code) for check_, _, code, _, _ in table.rows], [("builds", FAIL), ("builds", PASS)])
         self.assertEqual(table.code, FAIL)
         self.assertFalse(found.is_done(1, "built"))
@@ -405,12 +413,12 @@ class States(Toy):
         found.boot = mock.Mock(return_value=(PASS, "booted"))
         found.off = mock.Mock(side_effect=Error("building bzImage failed", "see the log"))
         table = check.Table()
-        check.check_states(table, mock.Mock(), found, quick=False)
+        check.check_states(table, mock.Mock(), found, [1, 2], quick=False)
         self.assertEqual([code for _, _, code, *_ in table.rows], [FAIL, PASS, PASS])
         found.off = mock.Mock(return_value=(PASS, "vmlinux: 0 of 1 symbols"))
         for _ in range(2):
             table = check.Table()
-            check.check_states(table, mock.Mock(), found, quick=False)
+            check.check_states(table, mock.Mock(), found, [1, 2], quick=False)
             self.assertEqual([code for _, _, code, *_ in table.rows], [PASS, PASS, PASS])
         found.off.assert_called_once()
 
