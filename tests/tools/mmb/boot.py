@@ -117,7 +117,7 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
     if not shutil.which(machine[0]):
         raise Error(f"{machine[0]} is not installed",
                     "apt-get install qemu-system-x86 qemu-system-arm, or leave MM_BATCH_TOOLS= unset")
-    icount = icount and not threads
+    icount = not threads and icount
     append = (f"console={CONSOLES[build.arch]} panic=-1 oops=panic {FLAVOURS.get(build.flavour, '')}"
               f"{'' if icount else UNTIMED.get(build.arch, '')}{arguments}")
     command = machine + ["-nodefaults", "-serial", console, *accelerator(icount, threads), "-m", str(memory),
