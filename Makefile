@@ -11,7 +11,7 @@ SCALE ?= short
 # Given on the command line, these reach the tools.
 export ARCH DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB STRESS_MIB
 
-with := tests/tools/with
+with := tests/tools/fetch/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
 
 help: ## this list
@@ -39,7 +39,7 @@ mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants 
 	@$(mmb) mutants-kernel
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
-	@tests/tools/doctor
+	@tests/tools/fetch/doctor
 
 kernel: ## the patched kernel, built (first 12 min, then 10 s)
 	@$(mmb) kernel

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # Shared by run, plant and survivors: where a job works, and how it builds and tests there.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../tools/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../tools/fetch/lib.sh"
 work=$cache/mutants
 folder=$top/tests/mutants
 
@@ -23,11 +23,11 @@ at() {
 caught_by() { sed -n '1s/^Caught-by: //p' "$folder/$1.patch"; }
 
 # -p would choose other features for the dependencies, and build them again.
-in_test() { tests/tools/with cargo cargo nextest run --locked --color never "$@"; }
+in_test() { tests/tools/fetch/with cargo cargo nextest run --locked --color never "$@"; }
 with_cfg() { # with_cfg NAME ARGUMENT...
 	local cfg=$1
 	shift
-	tests/tools/with cargo env RUSTFLAGS="--cfg $cfg" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/$cfg" \
+	tests/tools/fetch/with cargo env RUSTFLAGS="--cfg $cfg" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/$cfg" \
 		cargo nextest run --locked --color never "$@"
 }
 in_loom() { with_cfg loom "$@"; }

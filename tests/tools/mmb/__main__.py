@@ -5,19 +5,22 @@ import argparse
 import os
 import sys
 
-from . import full, kunit, rootfs
-from . import kselftest as selftest_runs
-from .boot import kvm
-from .check import checkpatch_series, patches_check, versions
-from .common import FAIL, PASS, Error, die_with_parent, lock, say
-from .evaluate import evaluate
-from .kbuild import IMAGES, WORKLOADS, Build, flavour, staged_build
-from .meter import meter
-from .mutants_kernel import mutants_kernel
-from .profile import profile
-from .same import same_source
-from .series import make_series
-from .tree import Base, stage
+from .base.cache import lock
+from .base.errors import FAIL, PASS, Error, say
+from .base.process import die_with_parent
+from .kernel.compiled import same_source
+from .kernel.kbuild import IMAGES, Build, flavour, staged_build
+from .kernel.tree import Base, stage
+from .guest import payload, rootfs
+from .guest.boot import kvm
+from .suites import kselftest, kunit
+from .suites.mutants import mutants_kernel
+from .measure.evaluate import evaluate
+from .measure.meter import meter
+from .measure.profile import profile
+from .series.check import checkpatch_series, patches_check, versions
+from .series.write import make_series
+from .full import steps as full
 
 
 def do_kernel(arch):
@@ -30,8 +33,8 @@ def do_kernel(arch):
 def do_kunit(arch):
     parts = kunit.parts(flavour())
     seconds = {"release": 15, "debug": 90}[flavour()]
-    build, steps = staged_build(arch, "kunit", WORKLOADS | {f"{arch} {flavour()} {p.name}": seconds for p in parts})
-    modules = build.workloads(steps)
+    build, steps = staged_build(arch, "kunit", payload.STEP | {f"{arch} {flavour()} {p.name}": seconds for p in parts})
+    modules = payload.modules(build, steps)
     results = []
     for part in parts:
         steps.start(f"{arch} {flavour()} {part.name}", f"booting: {part.what}")
@@ -57,16 +60,16 @@ def do_stage():
 
 def guest_modules(build, steps):
     """What the guest can load: the kernel's test modules, and ours."""
-    return sorted(set(build.workloads(steps) + rootfs.modules_of(build)))
+    return sorted(set(payload.modules(build, steps) + rootfs.modules_of(build)))
 
 
 def do_kselftest(arch):
-    build, steps = staged_build(arch, "kselftest", WORKLOADS | selftest_runs.estimates())
-    return selftest_runs.kselftest(build, guest_modules(build, steps), steps, kunit.slower(build, 1))
+    build, steps = staged_build(arch, "kselftest", payload.STEP | kselftest.estimates())
+    return kselftest.kselftest(build, guest_modules(build, steps), steps, kunit.slower(build, 1))
 
 
 def do_shell(arch):
-    build, steps = staged_build(arch, "shell", WORKLOADS)
+    build, steps = staged_build(arch, "shell", payload.STEP)
     modules = guest_modules(build, steps)
     steps.done()
     command = rootfs.shell_command(build, modules)

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from ..path import NONE, Boot, KunitBoot, Limits, Path, Row
+from .model import NONE, Boot, KunitBoot, Limits, Path, Row
 
 ABOUT = """256 MiB of anonymous memory (64 in a short run) are mapped, written, and given to madvise(MADV_PAGEOUT):
 the series' own program. zero-: written with zeroes, which swap notes in a bit and does not write. data-: each word

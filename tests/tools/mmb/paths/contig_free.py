@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """contig_free: freeing ranges of order-0 pages."""
 
-from ..path import KunitBoot, Limits, Path, Row
-from ..workloads import BENCH
+from .boots import BENCH
+from .model import KunitBoot, Limits, Path, Row
 
 ABOUT = """The figures are per page, or per loop of test_vmalloc.
 

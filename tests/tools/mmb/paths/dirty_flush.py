@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """dirty_flush: one TLB flush for up to 31 dirty folios in reclaim."""
 
-from ..path import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting
+from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting
 
 ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is all that 7.3 has; `Rust` once for up to
 31 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """file_unmap: unmapping file, shmem and lazyfree folios in reclaim."""
 
-from ..path import NONE, KunitBoot, Limits, Path, Row
-from ..workloads import RECLAIM, RECLAIM_2CPU
+from .boots import RECLAIM, RECLAIM_2CPU
+from .model import NONE, KunitBoot, Limits, Path, Row
 
 ABOUT = """{mib} MiB of clean pages are mapped and used in a memory cgroup, and 80 % of them reclaimed by
 a write to its memory.reclaim. The series' own workload is 10 GiB, 8 of them reclaimed, that is RECLAIM_MIB=10240. A

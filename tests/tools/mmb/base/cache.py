@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Where things are, and who may use them."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+
+from .errors import Error
+
+TOP = pathlib.Path(__file__).resolve().parents[4]
+CACHE = pathlib.Path(os.environ.get("MM_BATCH_CACHE") or pathlib.Path.home() / ".cache/mm_batch")
+BRING = TOP / "tests/tools/fetch/bring"
+
+
+def brought(*what):
+    """What tests/tools/fetch/bring prints of a set, fetched if it is not there. It has said what went wrong."""
+    done = subprocess.run([BRING, *what], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return done.stdout.strip()
+
+
+def need_space(mib, what):
+    CACHE.mkdir(parents=True, exist_ok=True)
+    have = shutil.disk_usage(CACHE).free >> 20
+    if have < mib:
+        raise Error(f"{what} needs {mib} MiB free in {CACHE}, which has {have}",
+                    "free some, or set MM_BATCH_CACHE= to a larger disk")
+
+
+def lock():
+    """One command at a time builds and boots; the lock ends with this process."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    held = open(CACHE / "build.lock", "w")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Error(f"another mm_batch command is building in {CACHE}",
+                    "wait until it ends, or set MM_BATCH_CACHE= to another folder") from None
+    return held
+
+
+def write_atomically(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)

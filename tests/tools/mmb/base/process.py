@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Running what is not ours."""
+
+import ctypes
+import re
+import signal
+import subprocess
+
+from .errors import Error
+
+
+def die_with_parent():
+    """In a child: end when the parent is killed, so that nothing runs on unseen."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+def run(command, log, what, cwd=None, env=None, on_line=None):
+    """Runs a command into a log. A failure is one line with the log's first error."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w") as out:
+        child = subprocess.Popen([str(c) for c in command], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                 errors="replace", preexec_fn=die_with_parent)
+        with child.stdout:
+            for line in child.stdout:
+                out.write(line)
+                if on_line:
+                    on_line(line)
+        code = child.wait()
+    if code:
+        lines = log.read_text(errors="replace").splitlines()
+        error = next((l for l in lines if re.search(r"error[:\[]|\*\*\*", l)), lines[-1] if lines else "no output")
+        raise Error(f"{what} failed ({error.strip()[:160]})", f"see {log}")

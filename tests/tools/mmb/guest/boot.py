@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Booting a kernel under QEMU, so that every end of it is told apart.
+
+A guest that works ends by powering off or by its job's last line; one that does not reaches the time limit
+or panics. Nothing hangs, and no end is taken for another.
+"""
+
+import os
+import re
+import selectors
+import shutil
+import subprocess
+import time
+
+from ..base.cache import brought
+from ..base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
+from ..base.process import die_with_parent
+
+MACHINES = {
+    # q35: the interrupts' table of the older machine is computed, in AML, which took the debug kernel on a busy host
+    # more than the 30 s that ACPI allows; its disks were then without interrupts, and init waited for them.
+    "x86_64": ["qemu-system-x86_64", "-M", "q35", "-bios", "qboot.rom", "-cpu", "max"],
+    "arm64": ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a76"],
+}
+# 5-level paging and KASAN: identify_cpu() clears the CPU's features for a moment, and by what is left of them
+# KASAN takes the addresses that an interrupt uses then for wild ones (7.3).
+FLAVOURS = {"debug": "no5lvl "}
+# Without icount, x86's early check of the timer fails on a busy host, and panics.
+UNTIMED = {"x86_64": "no_timer_check "}
+CONSOLES = {"x86_64": "ttyS0", "arm64": "ttyAMA0"}
+ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
+# So for what is to be in step and not to be timed: a guest's second is that much less work.
+IN_STEP = ["-accel", "tcg", "-icount", "shift=4,sleep=off"]
+# One host thread for all CPUs: with a thread for each, QEMU 7.2 ends some boots in an int3
+# oops while static keys are switched, and QEMU 10 was not seen to (README, limits).
+SMP = ["-accel", "tcg,thread=single"]
+THREADS = ["-accel", "tcg,thread=multi"]
+THREADS_QEMU = 10
+# What a disk called slow writes: so that a write takes time.
+SLOW = ",throttling.bps-write=16000000,throttling.iops-write=400"
+# Of the other nobody has looked whether it holds.
+THREADS_ARCH = "x86_64"
+
+
+class Ended:
+    """How a boot ended: code is PASS, FAIL, TIMEOUT or PANIC."""
+
+    def __init__(self, code, why, lines):
+        self.code, self.why, self.lines = code, why, lines
+
+
+def kvm():
+    """Whether ACCEL= asks for kvm; it knows nothing else."""
+    given = os.environ.get("ACCEL")
+    if given not in (None, "", "kvm"):
+        raise Error(f"ACCEL={given} is no accelerator", "give ACCEL=kvm, or leave it out")
+    return given == "kvm"
+
+
+def version(program):
+    """QEMU's."""
+    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    return re.search(r"\d+\.\d+\.\d+", text).group(0)
+
+
+def emulator(arch, threads=False):
+    """The QEMU of a boot: for a host thread per CPU one that is new enough, which may have to be brought."""
+    program = MACHINES[arch][0]
+    if not threads or kvm():
+        return program
+    if shutil.which(program) and int(version(program).split(".")[0]) >= THREADS_QEMU:
+        return program
+    return f"{brought('threads')}/mm_batch/bin/{program}"
+
+
+def accelerator(icount, threads=False):
+    """QEMU's options for the clock: icount, unless ACCEL=kvm or there is a host thread per CPU."""
+    if kvm():
+        if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+            raise Error("ACCEL=kvm, but /dev/kvm cannot be opened", "load kvm, or leave ACCEL= out")
+        return ["-accel", "kvm"]
+    return THREADS if threads else {True: ICOUNT, False: SMP, "in step": IN_STEP}[icount]
+
+
+def disk_options(drives):
+    """Disks that a boot leaves as they were: what it writes goes with it."""
+    return [option for path in drives for option in
+            ("-drive", f"file={path},if=virtio,format=raw,snapshot=on,cache=unsafe{SLOW if 'slow' in path.name else ''}")]
+
+
+def node_options(nodes, cpus, memory):
+    """The CPUs, and so many NUMA nodes, with a part of them and of the memory each."""
+    # A node has sockets of its own: the kernel warns (topology_sane()) of one whose CPUs are on two.
+    options = ["-smp", f"{cpus},sockets={nodes}" if nodes > 1 else str(cpus)]
+    for node in range(nodes) if nodes > 1 else []:
+        options += ["-object", f"memory-backend-ram,id=node{node},size={memory // nodes}M",
+                    "-numa", f"node,nodeid={node},memdev=node{node},cpus={node * cpus // nodes}"
+                             f"-{(node + 1) * cpus // nodes - 1}"]
+    return options
+
+
+def tier_options(cpus, memory, slower):
+    """The CPUs, a node that has them, and one of slower memory without CPUs, as a table of ACPI says (x86_64)."""
+    options = ["-machine", "hmat=on", "-smp", str(cpus)]
+    for node, mib, its in (0, memory - slower, f",cpus=0-{cpus - 1}"), (1, slower, ""):
+        options += ["-object", f"memory-backend-ram,id=node{node},size={mib}M",
+                    "-numa", f"node,nodeid={node},memdev=node{node},initiator=0{its}"]
+    for node, latency, bandwidth in (0, 10, "10G"), (1, 100, "1G"):
+        lb = f"hmat-lb,initiator=0,target={node},hierarchy=memory"
+        options += ["-numa", f"{lb},data-type=access-latency,latency={latency}",
+                    "-numa", f"{lb},data-type=access-bandwidth,bandwidth={bandwidth}"]
+    return options
+
+
+def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1,
+                 threads=False, slower=0, more=()):
+    """QEMU's command line; `console` is its character device for the guest's serial line, `more` is added."""
+    machine = [emulator(build.arch, threads), *MACHINES[build.arch][1:]]
+    if not shutil.which(machine[0]):
+        raise Error(f"{machine[0]} is not installed",
+                    "apt-get install qemu-system-x86 qemu-system-arm, or leave MM_BATCH_TOOLS= unset")
+    icount = not threads and icount
+    append = (f"console={CONSOLES[build.arch]} panic=-1 oops=panic {FLAVOURS.get(build.flavour, '')}"
+              f"{'' if icount else UNTIMED.get(build.arch, '')}{arguments}")
+    command = machine + ["-nodefaults", "-serial", console, *accelerator(icount, threads), "-m", str(memory),
+                         "-display", "none", "-no-reboot", "-kernel", str(build.image),
+                         "-append", append]
+    return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
+            + (tier_options(cpus, memory, slower) if slower else node_options(nodes, cpus, memory)) + list(more))
+
+
+def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
+         finished=None, on_line=None, drives=(), nodes=1, threads=False, slower=0, more=()):
+    """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
+
+    Time begins anew when on_line returns a number of seconds.
+    """
+    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes,
+                           threads=threads, slower=slower, more=more)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
+    try:
+        return watch(child, time.monotonic() + timeout, timeout, log, finished, on_line)
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def watch(child, deadline, timeout, log, finished, on_line):
+    lines, rest, panic, done = [], b"", None, False
+    selector = selectors.DefaultSelector()
+    selector.register(child.stdout, selectors.EVENT_READ)
+    with open(log or os.devnull, "w") as out:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                if panic:
+                    return Ended(PANIC, panic, lines)
+                return Ended(TIMEOUT, f"no end after {timeout} s; last line: {lines[-1] if lines else 'none'}", lines)
+            if not selector.select(min(left, 1)):
+                continue
+            chunk = os.read(child.stdout.fileno(), 65536)
+            whole, _, rest = (rest + chunk).rpartition(b"\n") if chunk else (rest, b"", b"")
+            for line in whole.decode(errors="replace").replace("\r", "").split("\n") if whole else []:
+                lines.append(line)
+                out.write(line + "\n")
+                out.flush()
+                if not panic and re.search(r"Kernel panic - not syncing", line):
+                    panic = line.strip()
+                more = on_line(line) if on_line else None
+                if more:
+                    deadline, timeout = time.monotonic() + more, more
+                done = done or bool(finished and re.search(finished, line))
+            if panic and not chunk:
+                return Ended(PANIC, panic, lines)
+            if done and not panic:
+                return Ended(PASS, "finished", lines)
+            if not chunk:
+                code = child.wait()
+                if code:
+                    return Ended(FAIL, f"QEMU exited with {code}: {lines[-1] if lines else 'no output'}", lines)
+                if finished:
+                    return Ended(FAIL, "the guest went off before its job was done", lines)
+                return Ended(PASS, "powered off", lines)
+

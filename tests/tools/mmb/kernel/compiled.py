@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make same-source: the kernel and user space compiled the same files, by what their builds say they read.
+
+kbuild keeps what rustc read in mm/mm_batch/.mm_batch.o.cmd, cargo in the .d file beside the crate. Each file
+there is hashed, and must be older than the build that read it.
+"""
+
+import hashlib
+import json
+import pathlib
+import re
+
+from ..base.cache import TOP
+from ..base.errors import FAIL, PASS, Error
+
+# What only a kernel has: the side of the crate that calls C.
+KERNEL_ONLY = re.compile(r"^glue(\.rs$|/)")
+
+
+class Read:
+    """The files of a crate that a build read: name below the crate's folder -> SHA-256."""
+
+    def __init__(self, what, dependencies, paths, root, mend):
+        self.what = what
+        self.hashes = {}
+        built = dependencies.stat().st_mtime_ns
+        for path in paths:
+            if not path.exists():
+                raise Error(f"{what} read {path}, which is gone", mend)
+            if path.stat().st_mtime_ns > built:
+                raise Error(f"{path} is newer than what {what} made of it", mend)
+            self.hashes[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
+        if not self.hashes:
+            raise Error(f"{dependencies} names no file of {root}", mend)
+
+
+def kernel_read(tree, out):
+    """By the kernel build: kbuild's list of what mm_batch.o depends on."""
+    root = tree / "mm/mm_batch"
+    dependencies = out / "mm/mm_batch/.mm_batch.o.cmd"
+    if not dependencies.exists():
+        raise Error("no kernel is built", "make kernel")
+    text = dependencies.read_text()
+    paths = set(re.findall(rf"({re.escape(str(root))}/\S+\.rs)\b", text))
+    return Read("the kernel", dependencies, map(pathlib.Path, sorted(paths)), root, "make kernel")
+
+
+def cargo_artifact(messages, root):
+    """Where cargo has built the crate, by its messages: the dependency file."""
+    for line in messages:
+        message = json.loads(line)
+        if message.get("reason") == "compiler-artifact" and message["target"]["src_path"].startswith(str(root)):
+            # lib<name>-<hash>.rmeta, of which rustc says what it read in <name>-<hash>.d.
+            file = next(pathlib.Path(f) for f in message["filenames"] if f.endswith(".rmeta"))
+            return file.with_name(file.stem.removeprefix("lib") + ".d")
+    raise Error("cargo says of no crate where it is", "tests/tools/same-source runs it")
+
+
+def user_read(what, root, dependencies, top):
+    """By cargo: rustc's list of what the crate depends on, in paths from the workspace."""
+    first = dependencies.read_text().split("\n", 1)[0].partition(": ")[2]
+    paths = [top / name for name in first.split() if name.endswith(".rs")]
+    return Read(what, dependencies, [p for p in paths if p.is_relative_to(root)], root, "make test")
+
+
+def compare(kernel, users):
+    """One list: (code, lines)."""
+    code, lines = PASS, []
+    everywhere = [kernel] + users
+    for name in sorted(set().union(*(read.hashes for read in everywhere))):
+        found = {read.what: read.hashes.get(name) for read in everywhere}
+        absent = [what for what, value in found.items() if not value]
+        if not absent and len(set(found.values())) == 1:
+            state = "the same in " + ", ".join(found)
+        elif KERNEL_ONLY.match(name) and absent == [read.what for read in users]:
+            state = "kernel only"
+        else:
+            code = FAIL
+            state = f"MISSING in {', '.join(absent)}" if absent else "DIFFERENT: " + ", ".join(
+                f"{value[:12]} in {what}" for what, value in found.items())
+        lines.append(f"{kernel.hashes.get(name) or 64 * '-'}  {name:<32} {state}")
+    if not any("the same" in line for line in lines):
+        code = FAIL
+        lines.append("no file is in all of them")
+    return code, lines
+
+
+def same_source(build, messages):
+    """The verb: `messages` are cargo's, of each build in user space."""
+    root = TOP / "rust/mm_batch"
+    kernel = kernel_read(build.tree, build.out)
+    users = [user_read(what, root, cargo_artifact(pathlib.Path(file).read_text().splitlines(), root), TOP)
+             for what, file in (pair.split("=", 1) for pair in messages)]
+    code, lines = compare(kernel, users)
+    print("\n".join(lines))
+    print(f"same-source: {'what both compile is the same' if code == PASS else 'the builds differ'}")
+    return code

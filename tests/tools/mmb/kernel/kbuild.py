@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Configuring and building the staged tree."""
+
+import hashlib
+import os
+import re
+import subprocess
+
+from ..base.cache import CACHE, TOP, need_space, write_atomically
+from ..base.errors import Error
+from ..base.process import run
+from ..base.progress import Steps
+from .tree import BETTER_C, metered, stage
+
+CONFIG = TOP / "tests/kernel/config"
+IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
+# Configurations beside the release one: what make is given for each. A distribution's kernel is built by gcc, which
+# the tools have as cc; the rest of the toolchain, and what runs on the host, stays LLVM's.
+NAMED = {"distro": ["CC=cc"], "noinline": [], BETTER_C: []}
+OBJECTS = 2000  # of a first build, for its progress
+
+
+# What no module may reach: the batches' way to page tables and rmap. Where helpers are not inlined, rust/exports.c
+# exports those of rust/helpers/.
+OURS_IN_C = re.compile(r"^0x[0-9a-f]+\t(rust_helper_mm_batch_\w+)\t", re.M)
+
+
+def make_command(tree, out, arch):
+    return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}"]
+
+
+def exported(symvers):
+    """Our helpers that a kernel exports, by its Module.symvers."""
+    text = symvers.read_text() if symvers.exists() else ""
+    if not re.search(r"^0x[0-9a-f]+\t\w+\t", text, re.M):
+        raise Error(f"{symvers} has no symbol", "run the same command again; the build may have been killed")
+    return OURS_IN_C.findall(text)
+
+
+def flavour():
+    """The kernel to build: "release", or "debug" with DEBUG=1."""
+    return "debug" if os.environ.get("DEBUG") == "1" else "release"
+
+
+def without(text):
+    """The symbols that a fragment, in which the last mention counts, wants not to be set."""
+    mentions = re.finditer(r"^(?:(CONFIG_\w+)=.*|# (CONFIG_\w+) is not set)$", text, re.M)
+    last = {found[1] or found[2]: found for found in mentions}
+    return [name for name, found in last.items() if found[2]]
+
+
+def named_config():
+    """The file of CONFIG=, which is added to the release configuration, or None."""
+    name = os.environ.get("CONFIG")
+    if not name:
+        return None
+    if name not in NAMED:
+        raise Error(f"CONFIG={name} is no configuration", f"one of {', '.join(NAMED)}, or EXTRA_CONFIG=")
+    return CONFIG / f"{name}.config"
+
+
+def folder_name(arch, flavour):
+    """Beside each other, for to compare two is what they are for."""
+    named, extra = named_config(), os.environ.get("EXTRA_CONFIG")
+    return "-".join([arch, flavour, *([named.stem] if named else []),
+                     *([hashlib.sha256(extra.encode()).hexdigest()[:8]] if extra else [])])
+
+
+class Build:
+    """One configuration of one architecture. Flavours are release, debug, and clippy and series (as release)."""
+
+    def __init__(self, base, tree, arch, flavour="release"):
+        self.base, self.tree, self.arch, self.flavour = base, tree, arch, flavour
+        self.named = named_config().stem if named_config() else flavour
+        self.variables = NAMED[self.named] if named_config() else []
+        self.out = base.work / folder_name(arch, flavour)
+        self.log = self.out.with_name(self.out.name + ".log")
+
+    @property
+    def image(self):
+        return self.out / IMAGES[self.arch]
+
+    def command(self, *targets):
+        return make_command(self.tree, self.out, self.arch) + [*self.variables, *targets]
+
+    def fragments(self):
+        files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
+        if self.flavour == "debug":
+            files.append(CONFIG / "debug.config")
+        if named_config():
+            files.append(named_config())
+        extra = os.environ.get("EXTRA_CONFIG")
+        text = "".join(f.read_text() for f in files) + ("CONFIG_MM_BATCH_METER=y\n" if metered() else "")
+        return text + (extra.replace(",", "\n") + "\n" if extra else "")
+
+    def configure(self):
+        """Sets .config, and proves that nothing asked for was dropped."""
+        text = self.fragments()
+        self.out.mkdir(parents=True, exist_ok=True)
+        stamp = self.out / "mm_batch.configured"
+        kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug",
+                                                  "lib/Kconfig.debug")]
+        key = text + " ".join(self.variables) + "".join(p.read_text() for p in kconfigs)
+        key += self.base.config.read_text() if self.base.config else ""
+        if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
+            return
+        missing = self.kconfig(text)
+        if missing:
+            raise Error(f"the configuration dropped {', '.join(missing)}",
+                        "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
+        if "CC=cc" in self.variables and not self.symbol("CONFIG_CC_IS_GCC"):
+            raise Error("cc is no gcc, by which a distribution builds its kernel", "MM_BATCH_TOOLS=cache has one")
+        anyway = [s for s in without(text) if self.symbol(s)]
+        if anyway:
+            raise Error(f"the configuration has {', '.join(anyway)}, which is not to be set",
+                        "something selects it: correct the fragments in tests/kernel/config")
+        write_atomically(stamp, key)
+
+    def kconfig(self, text):
+        """Makes .config of a fragment; returns what the fragment asks for and Kconfig dropped."""
+        (self.out / "mm_batch.configured").unlink(missing_ok=True)
+        fragment = self.out / "mm_batch.config"
+        write_atomically(fragment, text)
+        if self.base.config:
+            (self.out / ".config").write_text(self.base.config.read_text() + text)
+            run(self.command("olddefconfig"), self.log, "configuring")
+        else:
+            run(self.command("allnoconfig"), self.log, "configuring",
+                env=os.environ | {"KCONFIG_ALLCONFIG": str(fragment)})
+        got = (self.out / ".config").read_text()
+        missing = [s for s in dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+                   if not re.search(rf"^{s}=", got, re.M)]
+        return [s for s in missing if not re.search(rf"^# {s} is not set$|^{s}=n$", text, re.M)]
+
+    def build(self, steps=None):
+        need_space(4000, "a kernel build")
+        self.configure()
+        seen = 0
+
+        def count(line):
+            nonlocal seen
+            seen += bool(re.match(r"  (CC|RUSTC|AS|LD|AR|HOSTCC)\b", line))
+            if steps and seen and seen % 200 == 0 and line.startswith("  CC"):
+                steps.progress(min(seen / OBJECTS, 0.98), f"{seen} of about {OBJECTS} objects")
+
+        target = os.path.basename(IMAGES[self.arch])
+        run(self.command(target, "modules"), self.log, "building the kernel", on_line=count)
+        bad = exported(self.out / "Module.symvers")
+        if bad:
+            raise Error(f"the kernel exports {', '.join(bad[:3])} to modules ({len(bad)} of our helpers)",
+                        "keep them out of what rust/exports.c exports")
+
+    def clippy(self):
+        """What clippy, run as the kernel runs it, and the object say against our crate.
+
+        In a build of its own: the flag rebuilds all Rust.
+        """
+        self.configure()
+        crate = self.out / "mm/mm_batch/mm_batch.o"
+        crate.unlink(missing_ok=True)
+        run(self.command("CLIPPY=1", "mm/mm_batch/"), self.log, "clippy")
+        found = re.findall(r"^warning: .*(?:\n.*){0,3}", self.log.read_text(), re.M)
+        wants = subprocess.run(["llvm-nm", "-u", crate], capture_output=True, text=True, check=True).stdout
+        return found + [f"a panicking path: {s}" for s in wants.split() if "panic" in s]
+
+    def symbol(self, name):
+        """The value of a configuration symbol, or None."""
+        found = re.search(rf"^{name}=(.*)$", (self.out / ".config").read_text(), re.M)
+        return found.group(1) if found else None
+
+    def toolchain(self):
+        def version(*command):
+            out = subprocess.run(command, capture_output=True, text=True).stdout
+            return re.search(r"\d+\.\d+\.\d+", out).group(0)
+
+        return {
+            "rustc": version("rustc", "--version"),
+            "clang": version("clang", "--version"),
+            "gcc": version("cc", "--version") if self.symbol("CONFIG_CC_IS_GCC") == "y" else None,
+            "llvm_match": self.symbol("CONFIG_RUSTC_CLANG_LLVM_COMPATIBLE") == "y",
+            "inline_helpers": self.symbol("CONFIG_RUST_INLINE_HELPERS") == "y",
+        }
+
+
+def staged_build(arch, what, more=None):
+    """The staged tree, built: what every verb that boots begins with. And the steps that are left."""
+    kind = flavour()
+    first = not list(CACHE.glob(f"build/*/{folder_name(arch, kind)}/{IMAGES[arch]}"))
+    stage_step, build_step = (f"{arch} {kind} {'first ' if first else ''}{name}" for name in ("stage", "build"))
+    guess = {"release": 600, "debug": 1200}[kind]
+    steps = Steps(what, {stage_step: 60 if first else 5, build_step: guess if first else 30} | (more or {}))
+    steps.start(stage_step, "the kernel source and the series")
+    base, tree = stage()
+    build = Build(base, tree, arch, kind)
+    steps.start(build_step, f"building the {kind} kernel")
+    build.build(steps)
+    return build, steps

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The main job: build, boot, run every row in every mode in one boot, report."""
+
+import os
+import re
+
+from ..base.cache import TOP, write_atomically
+from ..base.errors import FAIL, PASS, Error, say
+from ..paths.model import MIB, STRESS_MIB, WORKLOADS, mib, stress_mib
+from ..kernel.kbuild import flavour, named_config, staged_build
+from ..guest import initrd, payload
+from ..guest.boot import boot, emulator, kvm
+from . import events, report, rows
+
+
+def chosen_rows(known):
+    """All of these rows, or those that ROW= matches."""
+    wanted = os.environ.get("ROW")
+    found = [r for r in known if not wanted or re.search(wanted, r.workload)]
+    if not found:
+        raise Error(f"ROW={wanted} matches no row", "one of " + ", ".join(r.workload for r in known))
+    return found
+
+
+def refuse_debug():
+    """The debug kernel has no figures: what finds mistakes costs more than what is measured."""
+    if flavour() == "debug":
+        raise Error("DEBUG=1 has no figures", "leave DEBUG= out, or give it to make kunit or make kselftest")
+
+
+def configuration():
+    """The one that is measured: what a row's limits and modes go by."""
+    named = named_config()
+    return named.stem if named else "release"
+
+
+class Boots:
+    """Boots with a job of rows, and collects what they print."""
+
+    def __init__(self, build, modules, programs, folder, steps):
+        self.build, self.modules, self.programs, self.folder, self.steps = build, modules, programs, folder, steps
+
+    def run(self, selected, scale, runs, longer):
+        """All of a row's runs are of one boot; returns the rows' lines."""
+        kinds = {kind: [row for row in selected if row.boot == kind] for kind in dict.fromkeys(r.boot for r in selected)}
+        lines, done, total = [], 0, all_runs(selected, self.build.named, runs)
+        for kind, some in kinds.items():
+            lines += self.boot(kind, some, scale, runs, longer, done, total)
+            done += all_runs(some, self.build.named, runs)
+        return lines
+
+    def boot(self, kind, selected, scale, runs, longer, before, total):
+        """Rows of one kind of boot. So many runs were before, of so many in all."""
+        config = self.build.named
+        left = {row.workload: len(rows.runs_of(row, config, runs)) for row in selected}
+        archive = initrd.archive(self.folder, rows.job(selected, config, scale, runs, longer), self.modules,
+                               self.programs, arch=self.build.arch, debian=kind.debian)
+        console = self.folder / f"{kind.name}.console"
+        metrics = {row.workload: row.metric for row in selected}
+        seen = 0
+
+        def count(line):
+            nonlocal seen
+            found = report.RESULT.search(line)
+            if found and metrics.get(found.group(2)) == found.group(4):
+                seen += 1
+                left[found.group(2)] -= 1
+                if not left[found.group(2)]:
+                    done = before + seen
+                    self.steps.progress(done / total, f"{done} of {total} runs, {line.split()[2]} done")
+
+        limit = int(120 + 10 * seconds_of(selected, config, scale, runs) * longer)
+        ended = boot(self.build, initrd=archive, timeout=limit, log=console, on_line=count,
+                     finished=f"^{initrd.DONE}|^{initrd.FAILED}", **rows.guest(kind))
+        failed = initrd.failure(ended)
+        if ended.code != PASS or failed:
+            raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
+        lines, missing = report.lines_of(selected, report.collect(ended.lines), config, scale,
+                                         events.collect_notes(ended.lines))
+        wanted = all_runs(selected, config, runs)
+        if missing or seen != wanted:
+            raise Error(", ".join(missing) or f"{seen} of {wanted} results", f"the console is in {console}")
+        return lines
+
+
+def all_runs(selected, config, runs):
+    """How many runs that are."""
+    return sum(len(rows.runs_of(row, config, runs)) for row in selected)
+
+
+def seconds_of(selected, config, scale, runs):
+    """How long they take, about."""
+    return sum(row.seconds(scale) * len(rows.runs_of(row, config, runs)) for row in selected)
+
+
+def guest_files(build, steps):
+    """The modules and programs that rows run. Their step is payload.STEP."""
+    names = sorted({program for row in rows.ROWS for program in row.boot.programs})
+    return payload.modules(build, steps), [payload.program(build, WORKLOADS / name) for name in names]
+
+
+def fetch(arch, selected):
+    """What rows run with and may have to be fetched is, before anything takes its time."""
+    if any(row.boot.threads for row in selected):
+        emulator(arch, threads=True)
+    if any(row.boot.debian for row in selected):
+        initrd.tree(arch)
+
+
+def evaluate(arch, scale):
+    known = rows.known(arch, scale)
+    selected = chosen_rows(known)
+    refuse_debug()
+    # Before the tree can change under a long run.
+    measured = report.commit()
+    wall, config = kvm(), configuration()
+    runs = 10 if wall else 3
+    total = all_runs(selected, config, runs)
+    seconds = 15 + seconds_of(selected, config, scale, runs)
+    run_step = f"{arch} {scale} {total} runs" + (f" of {mib()} MiB" if mib() != MIB else "") + (
+        f", workers of {stress_mib()} MiB" if stress_mib() != STRESS_MIB else "")
+    fetch(arch, selected)
+    build, steps = staged_build(arch, "evaluate", payload.STEP | {run_step: seconds})
+    modules, programs = guest_files(build, steps)
+    steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
+    folder = build.base.work / f"{build.out.name}-evaluate"
+    boots = Boots(build, modules, programs, folder, steps)
+    found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
+    # What is too noisy is run again, with longer loops and in a boot of its own.
+    for longer in () if wall else (4, 16):
+        noisy = [row for row in selected if found[row].noise > rows.NOISE_LIMIT]
+        if noisy:
+            say(f"  noise above {rows.NOISE_LIMIT:.1%}: {', '.join(r.workload for r in noisy)}; again, {longer} times as long")
+            found.update((line.row, line) for line in boots.run(noisy, scale, runs, longer))
+    steps.done()
+
+    lines = [found[row] for row in selected]
+    clock = "wall" if wall else "icount"
+    data = report.results(build, measured, lines, scale, clock)
+    # Only the whole table of a configuration with a name is worth keeping. But for x86_64's release, it may be short.
+    release = config == "release"
+    tracked = (scale == "full" or not release or arch != "x86_64") and len(selected) == len(known) and not wall and not any(
+        os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "STRESS_MIB", "KDIR"))
+    where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
+    write_atomically(where / "results.json", report.to_json(data))
+    write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
+    print(report.console(lines, config))
+    say(f"written: {where}/results.json, report.md")
+    problems = [p for line in lines for p in line.problems(not wall, config)]
+    for problem in problems:
+        say(f"not met: {problem}")
+    return FAIL if problems else PASS

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a path is to the tools: what paths/<path>.py declares, once, and all tools take from there."""
+
+import os
+from dataclasses import dataclass, field, fields, replace
+
+from ..base.cache import TOP
+from ..base.errors import Error
+
+WORKLOADS = TOP / "tests/kernel/workloads"
+# What reclaim's rows map; 80 % of it are reclaimed. The seed's workload is RECLAIM_MIB=10240.
+MIB = 32
+# What MADV_PAGEOUT's rows map. The seed's program has 256.
+ANON_MIB = {"short": 64, "full": 256}
+# What each worker of stress-ng maps. The seed's 16 have this.
+STRESS_MIB = 128
+# When a run of stress-ng ends: so many pages were stolen.
+STOLEN = {"short": 25_000, "full": 250_000}
+
+
+def size(variable, default, larger):
+    """MiB, as a variable of make's says."""
+    given = os.environ.get(variable) or str(default)
+    if not given.isdecimal() or int(given) < 8:
+        raise Error(f"{variable}={given} is no size", f"give MiB, 8 or more, as in {variable}={larger}")
+    return int(given)
+
+
+def mib():
+    return size("RECLAIM_MIB", MIB, 10240)
+
+
+def stress_mib():
+    return size("STRESS_MIB", STRESS_MIB, 512)
+
+
+def times(scale, longer):
+    return (5 if scale == "full" else 1) * longer
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A limit in each configuration; None: the row is shown there without one. Each must be stated."""
+
+    release: float | None
+    distro: float | None
+    noinline: float | None
+    better_c: float | None
+
+
+CONFIGURATIONS = [f.name for f in fields(Limits)]
+NONE = Limits(release=None, distro=None, noinline=None, better_c=None)
+
+
+@dataclass(frozen=True)
+class Boot:
+    """A kind of boot that rows run in: its workload, and what its guest has. What is mapped must fit."""
+
+    name: str
+    script: str  # of tests/kernel/workloads: makes the guest ready, and defines the rows' commands
+    cpus: int = 1
+    disk: bool = False  # for what is mapped
+    loops: bool = True  # rows have loops; else only more parts make a run longer
+    programs: tuple = ()  # of tests/kernel/workloads
+    reader: str | None = None  # the kernel's function that times a row; None: a module of ours
+    call: str | None = None  # the kernel's function that a row is one call of, by a system call that user space times
+    profiled: bool = True  # `make profile` can tell when a row is timed
+    threads: bool = False  # of the host, one for each CPU: its rows count, as no clock is exact then
+    workers: int = 0  # of stress-ng, which map memory
+    debian: tuple = ()  # programs of the guest's packages, which come with their libraries
+    arguments: str = ""  # of the command line, beyond what all have
+    seconds: float | None = None  # of a short run; None: by what is mapped
+    more_memory: bool = False  # a full run maps more, and has no more parts
+
+    def commands(self):
+        """What its job begins with."""
+        stress = f"stress_mib={self.workers * stress_mib()}\n" if self.workers else ""
+        return f"mib={mib()}\n{stress}{(WORKLOADS / self.script).read_text()}"
+
+    def maps(self):
+        """MiB that a row maps, if it is more than any guest has room for."""
+        return max(mib() if self.disk else 0, self.workers * stress_mib())
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A metric of a row that counts, in the modes off and rust. Limits are for medians."""
+
+    metric: str
+    at_most: Limits = NONE  # Rust's
+    # What of it goes from off to Rust, in % of off's, at least: for SCALE=full, as a short run is no measure.
+    less: Limits = NONE
+    aim: float | None = None  # the same
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the evaluation: what is run, how often, and what it must reach."""
+
+    workload: str
+    command: str  # in the guest; {loops}, {mib}, {anon_mib} or {stolen} is replaced
+    metric: str  # what the table shows
+    unit: str  # of what it is a quotient
+    boot: Boot
+    limits: Limits  # Rust/C at most, plus the row's noise
+    gains: Limits = NONE  # off/Rust at least
+    more_gains: dict = field(default_factory=dict, hash=False)  # the same of one of `more`, by its name
+    not_above: Limits = NONE  # Rust/off at most: a row that the path does nothing for
+    loops: int = 1  # of one part of a short run
+    aim: float | None = None
+    published: str | None = None
+    more: tuple = ()  # metrics that are written down with it
+    counters: tuple = ()  # of a row that counts: what limits there are; the first is its metric, then `more`
+    after: str | None = None  # a command in the guest, behind all runs, for what is said beside
+    full_only: bool = False  # it takes too long for a short run
+    path: str = ""  # whose it is; Path says it
+
+    @property
+    def counts(self):
+        """Whether it counts events, instead of instructions."""
+        return bool(self.counters)
+
+    def filled(self, command, scale, longer=1):
+        """A command with what depends on the scale."""
+        return command.format(loops=self.loops_for(scale, longer), mib=mib(), anon_mib=ANON_MIB[scale],
+                              stolen=STOLEN[scale])
+
+    def command_for(self, scale, longer=1):
+        return self.filled(self.command, scale, longer)
+
+    def loops_for(self, scale, longer=1):
+        return self.loops * (times(scale, longer) if self.boot.loops else 1)
+
+    def parts_for(self, scale, longer=1):
+        """Parts of a run."""
+        if self.boot.more_memory:
+            return 2 * longer
+        return 4 if self.boot.loops else 2 * times(scale, longer)
+
+    def seconds(self, scale):
+        """Of a run, about."""
+        mapped = 1 if self.boot.loops else max(1, mib() / MIB)
+        return (4 if scale == "full" else 0.8) * (self.boot.seconds or mapped)
+
+    def limit(self, config):
+        return getattr(self.limits, config)
+
+
+@dataclass(frozen=True)
+class KunitBoot:
+    """A boot with KUnit: what its command line turns on, and which suites it runs."""
+
+    name: str
+    flavour: str
+    arguments: str = ""
+    on: frozenset = frozenset()  # conditions of cases, see Path.conditions
+    cpus: int = 1  # some suites count exactly, which no other CPU may disturb
+    only: str = "mm_batch*"  # a glob of suites
+    late: bool = False  # they are started from debugfs, once a guest has swap and all that
+    symbol: str | None = None  # of Kconfig, without which there is nothing to turn on, and no boot
+
+
+def counting(workload, command, unit, boot, counters, **kw):
+    """A row that counts."""
+    first, *others = (counter.metric for counter in counters)
+    return Row(workload, command, first, unit, boot, NONE, more=tuple(others), counters=tuple(counters), **kw)
+
+
+@dataclass(frozen=True)
+class Path:
+    """One path. Its patches are in patches/<name>/, its selftests in tests/kernel/selftests/."""
+
+    name: str
+    about: str  # what the report says of its rows; {mib} is what is mapped, {c} what mode c is
+    rows: tuple
+    suites: tuple  # of KUnit, at boot and once more from debugfs
+    suites_late: tuple = ()  # from debugfs alone, as they need what a guest sets up
+    boot_needs: str = ""  # of the command line, where its suites and selftests run
+    conditions: dict = field(default_factory=dict)  # suite.case -> what a boot must turn on, or it is skipped
+    kunit_boots: tuple = ()
+    # What mode c is. None: there is none, and setting it is EINVAL.
+    c: str | None = "the kernel's batch as 7.3 has it"
+    # What mode c is with CONFIG=better_c: a twin, by patches of its own. None: as everywhere else.
+    twin: str | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "rows", tuple(replace(row, path=self.name) for row in self.rows))
+
+    def what_c_is(self, config):
+        """What mode c is in a configuration, or None."""
+        return self.twin if config == "better_c" and self.twin else self.c
+
+    def modes(self, config):
+        """Its modes in a configuration, in the order of a table's columns."""
+        return ("off", "c", "rust") if self.what_c_is(config) else ("off", "rust")
+
+    def head(self, config):
+        """The name of mode c's column."""
+        return "twin" if config == "better_c" and self.twin else "C"

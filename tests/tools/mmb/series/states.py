@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel after each patch of the series: built, booted, and what it leaves behind when it is off.
+
+A tree of its own takes each state in turn, and its build folder builds what changed.
+"""
+
+import hashlib
+import json
+import re
+import subprocess
+
+from ..base.cache import write_atomically
+from ..base.errors import FAIL, PASS, Error
+from ..base.process import run
+from ..base.progress import objects_built
+from ..kernel.tree import replace
+from ..guest import initrd
+from ..guest.boot import boot
+from ..suites.ktap import verdict
+from ..suites.kunit import NEEDS
+
+UP = "cat /sys/module/mm_batch/parameters/* 2>/dev/null\n"
+
+
+class States:
+    """A repository's commits, as states of a tree."""
+
+    def __init__(self, build, git):
+        self.build, self.git = build, git
+        self.commits = ["base"] + git("rev-list", "--reverse", "base..HEAD").split()
+        self.names = git("diff", "--name-only", "base", "HEAD").split()
+        self.stamp = build.base.work / f"{build.out.name}-states.json"
+        try:
+            self.passed = json.loads(self.stamp.read_text())
+        except (OSError, ValueError):
+            self.passed = {}
+        self.new_symbols = None  # of Kconfig, by the series
+        self.tools = "".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                             for command in (["rustc", "-vV"], ["clang", "--version"]))
+
+    def subject(self, index):
+        return self.git("log", "-1", "--format=%s", self.commits[index])
+
+    def enter(self, index):
+        """Gives the tree the content that it has after so many patches."""
+        self.git("checkout", "-q", self.commits[index])
+        for name in self.names:
+            source, target = self.git.folder / name, self.build.tree / name
+            if source.exists():
+                replace(target, source.read_bytes())
+            else:
+                target.unlink(missing_ok=True)
+
+    def key(self, index, what):
+        """Changes with anything that decides what is built."""
+        parts = [what, self.build.arch, self.build.base.version, self.build.fragments(), self.tools,
+                 self.git("rev-parse", f"{self.commits[index]}^{{tree}}")]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def is_done(self, index, what):
+        return self.key(index, what) in self.passed
+
+    def mark(self, index, what, value=True):
+        self.passed[self.key(index, what)] = value
+        write_atomically(self.stamp, json.dumps(self.passed, indent=1))
+
+    def text(self, on):
+        """The release configuration, with or without what the series adds."""
+        text = self.build.fragments()
+        if on:
+            return text
+        return re.sub(r"^CONFIG_\w*MM_BATCH\w*=.*$", "", text, flags=re.M) + "# CONFIG_MM_BATCH is not set\n"
+
+    def configure(self, index, on=True):
+        """Configures a state. Only what the series adds later may be dropped."""
+        dropped = set(self.build.kconfig(self.text(on)))
+        if index == 0:
+            self.new_symbols = dropped
+            return
+        whole = index == len(self.commits) - 1
+        bad = dropped - (set() if whole or not on else self.new_symbols)
+        if bad:
+            raise Error(f"the configuration dropped {', '.join(sorted(bad))} after patch {index}",
+                        "see what the patch does to Kconfig")
+
+    def make(self, *targets):
+        run(self.build.command(*targets),
+            self.build.base.work / f"{self.build.out.name}-states.log", "building " + " ".join(targets),
+            on_line=objects_built())
+
+    def compile(self, index, whole, on=True):
+        """Builds a state: the image, or only what the series is about."""
+        self.enter(index)
+        self.configure(index, on)
+        self.make(self.build.image.name if whole else "mm/", *([] if whole else ["rust/"]))
+
+    def boot(self, index):
+        """Boots a state to init, with its KUnit suites on: code and a line."""
+        folder = self.build.base.work / "series-boot"
+        archive = initrd.archive(folder, UP)
+        log = folder / f"{index:04}.log"
+        ended = boot(self.build, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
+                     initrd=archive, icount=False, timeout=300, log=log, finished=f"^{initrd.DONE}|^{initrd.FAILED}")
+        failed = initrd.failure(ended)
+        if ended.code != PASS or failed:
+            return ended.code or FAIL, f"{failed or ended.why} (console: {log})"
+        if self.build.symbol("CONFIG_MM_BATCH_KUNIT_TEST") != "y":
+            return PASS, "booted"
+        code, line = verdict(self.build.tree / "tools/testing/kunit/kunit.py", log, log.with_suffix(".xml"))
+        return code, f"booted, KUnit: {line}" + ("" if code == PASS else f" (console: {log})")
+
+    def off(self, unpatched):
+        """The whole series, built with and without its option: what the latter has of the former."""
+        last = len(self.commits) - 1
+        self.compile(last, whole=True)
+        on = self.symbols()
+        self.compile(last, whole=True, on=False)
+        plain = self.added_by_plain_patches()
+        return left_over(unpatched, on, self.symbols(),
+                         lambda symbol: symbol.partition(".")[0] in plain or self.named_by_base(symbol))
+
+    def added_by_plain_patches(self):
+        """The words of what patches add that know nothing of mm_batch: fixes and refactoring, which are always there."""
+        words = set()
+        for commit in self.commits[1:]:
+            added = "\n".join(re.findall(r"^\+.*", self.git("show", "--format=", commit), re.M))
+            if "mm_batch" not in added:
+                words |= {re.sub(r"\d+", "N", word) for word in re.findall(r"\w+", added)}
+        return words
+
+    def named_by_base(self, symbol):
+        """Whether the base's headers, or what of it the series touches, has it: a function of the kernel's own, which
+        the compiler now puts out of line."""
+        tree = self.build.base.tree
+        folders = [tree / "include", *tree.glob("arch/*/include")]
+        touched = [tree / name for name in self.names if (tree / name).exists()]
+        command = ["grep", "-rqwF", "--include=*.[ch]", "-e", symbol, *folders, *touched]
+        return subprocess.run(command).returncode == 0
+
+    def symbols(self):
+        """The names in page_alloc.o and vmlinux, without the numbers that compilers add."""
+        found = {}
+        for name in ("mm/page_alloc.o", "vmlinux"):
+            listed = subprocess.run(["llvm-nm", "--format=just-symbols", self.build.out / name],
+                                    capture_output=True, text=True, check=True).stdout
+            found[name] = sorted({re.sub(r"\d+", "N", symbol) for symbol in listed.split()})
+        return found
+
+
+def left_over(unpatched, on, off, is_kernels):
+    """What a kernel without the option has of the series: code and a line. Each maps a file to its symbols."""
+    ours = {name: set(on[name]) - set(unpatched[name]) for name in on}
+    new = {s for name in off for s in set(off[name]) - set(unpatched[name])}
+    more = sorted(s for s in new if not is_kernels(s))
+    if not all(ours.values()):
+        return FAIL, "the series adds no symbol where it is on: nothing was compared"
+    if more:
+        return FAIL, f"{len(more)} symbols left: {', '.join(more[:5])}"
+    return PASS, ", ".join(f"{name}: 0 of {len(ours[name])} symbols" for name in sorted(ours))

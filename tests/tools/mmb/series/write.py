@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make series: the complete series for git am, one folder and cover letter for the fixes and for each path.
+
+The patches of patches/<path>/ are applied in a scratch repository of the touched files; with each come
+the files of ours that patches/<path>/files names. Git writes the rest: what goes in decides every byte
+of what comes out.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from ..base.cache import TOP
+from ..base.errors import PASS, Error, say
+from ..kernel.tree import SERIES, Base, our_files, patches_of, touched_by
+
+OUT = TOP / "out/series"
+AUTHOR = "mm_batch developers <mm_batch@localhost>"
+# The committer's, which is the cover letter's: a fixed one, or every run would differ.
+DATE = "2026-11-20T23:00:00+0000"
+NUMBER = re.compile(r"^\d+-")
+
+
+class Git:
+    """A scratch repository, free of whatever the user's git is configured to do."""
+
+    def __init__(self, folder, who=AUTHOR):
+        self.folder = folder
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        name, mail = re.fullmatch(r"(.+) <(.+)>", who).groups()
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8",
+                    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
+                    "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail, "GIT_COMMITTER_DATE": DATE,
+                    "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": DATE}
+        self("init", "-q", "-b", "series")
+
+    def run(self, *arguments, stdin=None):
+        return subprocess.run(["git", *map(str, arguments)], cwd=self.folder, env=self.env, input=stdin,
+                              capture_output=True, text=True)
+
+    def __call__(self, *arguments, stdin=None):
+        done = self.run(*arguments, stdin=stdin)
+        if done.returncode:
+            why = (done.stderr.splitlines() or done.stdout.splitlines() or ["no reason given"])[0]
+            raise Error(f"git {arguments[0]} failed ({why})", f"look at {self.folder}")
+        return done.stdout.strip()
+
+    def commit_base(self, tree, names, version):
+        """The base: those of the files that the tree has."""
+        for name in names:
+            if (tree / name).exists():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(tree / name, self.folder / name)
+        self("add", "-A", "-f")
+        self("commit", "-q", "--allow-empty", "-m", f"Linux {version}")
+        self("tag", "base")
+
+
+def listed(path, folder=TOP / "patches"):
+    """patches/<folder>/files: patch without its number -> our files that come with it."""
+    table, patch = {}, None
+    source = folder / path / "files"
+    for line in source.read_text().splitlines() if source.exists() else []:
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line[0] not in " \t":
+            patch = line.strip()
+            table[patch] = []
+        elif patch:
+            table[patch].append(line.strip())
+        else:
+            raise Error(f"{source} names {line.strip()} before any patch", "begin with a patch's line")
+    return table
+
+
+def is_within(before, after):
+    """None if a file's lines are all in its later state, in their order; else the first that is not."""
+    later = iter(after.splitlines())
+    return next((line for line in before.splitlines() if line not in later), None)
+
+
+class Plan:
+    """What each folder brings: its patches, and our files by patch.
+
+    A file that several paths bring is as we have it with the last of them. As it is with an earlier one stands
+    in that one's shared/, and a later path only adds lines to it.
+    """
+
+    def __init__(self, folders, ours, top=TOP / "patches"):
+        self.folder, self.ours = top, ours
+        self.paths = [p for p in folders if patches_of(p, top)]
+        self.tables = {p: listed(p, top) for p in self.paths}
+        self.check()
+        self.states = {path: self.state(path) for path in self.paths}
+        self.check_states()
+
+    def named(self, path):
+        """Our files that come with a path, in any of its patches."""
+        return {name for names in self.tables[path].values() for name in names}
+
+    def check(self):
+        seen = set()
+        for path, table in self.tables.items():
+            source = self.folder / path / "files"
+            patches = {NUMBER.sub("", p.name) for p in patches_of(path, self.folder)}
+            for patch, names in table.items():
+                if patch not in patches:
+                    raise Error(f"{source} names {patch}, which is no patch there", "name it as its file is")
+                gone = sorted(set(names) - set(self.ours))
+                if gone:
+                    raise Error(f"{source} names {gone[0]}, which is not ours", "correct the table")
+            seen |= self.named(path)
+        absent = sorted(set(self.ours) - seen)
+        if absent:
+            raise Error(f"no patch brings {', '.join(absent)}", f"name it in {self.folder}/<path>/files")
+
+    def next_with(self, path, name):
+        """The next path that brings a file, too, or None."""
+        later = self.paths[self.paths.index(path) + 1:]
+        return next((p for p in later if name in self.named(p)), None)
+
+    def state(self, path):
+        """Name -> content of the files that come with a path."""
+        shared = self.folder / path / "shared"
+        kept = {str(f.relative_to(shared)): f for f in shared.rglob("*") if f.is_file()}
+        found = {}
+        for name in self.named(path):
+            other = self.next_with(path, name)
+            if not other:
+                found[name] = self.ours[name]
+                continue
+            if name not in kept:
+                raise Error(f"{path} and {other} bring {name}, and {shared / name} is not there",
+                            f"copy there what it was before {other}")
+            found[name] = kept.pop(name).read_bytes()
+        if kept:
+            raise Error(f"{shared} has {min(kept)}, which no later path brings", "remove it, or name it in their files")
+        return found
+
+    def check_states(self):
+        for path, state in self.states.items():
+            for name, content in state.items():
+                other = self.next_with(path, name)
+                if not other:
+                    continue
+                mine, after = content.decode(), self.states[other][name].decode()
+                line = is_within(mine, after)
+                if line is not None:
+                    raise Error(f"{self.folder / path}/shared/{name} has a line that it has not with {other} "
+                                f"({line.strip()!r})", "a later path only adds lines: change it in both")
+                if mine == after:
+                    raise Error(f"{other} brings {name} and adds nothing to it", "leave it out of its files")
+
+    def files(self, path, patch):
+        """Our files that come with a patch, as they are in that path's series."""
+        return {name: self.states[path][name] for name in self.tables[path].get(NUMBER.sub("", patch.name), [])}
+
+
+def signer():
+    """The SOB= given, if any."""
+    who = os.environ.get("SOB")
+    if who and not re.fullmatch(r"[^<>\n]+ <[^<>@\s]+@[^<>@\s]+>", who):
+        raise Error(f"SOB='{who}' is no name and mail address", "give SOB='Name <mail>'")
+    return who
+
+
+def commit_patch(git, patch, files, sob):
+    """A patch and our files that come with it, as one commit."""
+    # Who signs is the author: the first sign-off is the author's, and MAINTAINERS names somebody real.
+    mail = patch.read_text().replace(AUTHOR, sob or AUTHOR)
+    done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
+    if done.returncode:
+        why = (done.stderr.splitlines() or ["no reason given"])[0]
+        raise Error(f"{patch.name} does not apply ({why})", "give an unpatched 7.3.y source by KSRC=")
+    for name, content in files.items():
+        (git.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (git.folder / name).write_bytes(content)
+    git("add", "-A", "-f")
+    date = git("log", "-1", "--format=%aI")
+    git("commit", "-q", "--amend", "--no-edit", f"--date={date}")
+
+
+def base_line(base_tree, version):
+    """What the cover letter says of the base: a commit only if others can know it."""
+    head = subprocess.run(["git", "-C", base_tree, "rev-parse", "HEAD"], capture_output=True, text=True)
+    own = (base_tree / ".git").exists() and not head.returncode
+    return f"base-commit: {head.stdout.strip()} (Linux {version})" if own else f"base: Linux {version}"
+
+
+def cover(letter, source, base_tree, version):
+    """Git's cover letter with the path's subject and text in it."""
+    head, _, text = source.read_text().partition("\n\n")
+    subject = re.search(r"^Subject: (?:\[[^]]*\] *)?(.*)$", head, re.M).group(1)
+    written = letter.read_text()
+    written = written.replace("*** SUBJECT HERE ***", subject).replace("*** BLURB HERE ***", text.strip())
+    # Git knows the scratch repository's commit, which means nothing elsewhere.
+    written, n = re.subn(r"^base-commit: .*$", base_line(base_tree, version), written, flags=re.M)
+    if n != 1:
+        raise Error(f"git wrote no base into {letter.name}", "use git 2.30 or newer")
+    letter.write_text(written.rstrip("\n") + "\n")
+
+
+def write_series(base_tree, version, scratch, out, plan, sob=None):
+    """Writes the folders; returns them."""
+    git = Git(scratch, sob or AUTHOR)
+    patches = [p for path in plan.paths for p in patches_of(path, plan.folder)]
+    git.commit_base(base_tree, touched_by(patches) | set(plan.ours), version)
+    part = out.with_name(out.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    before = "base"
+    for path in plan.paths:
+        for patch in patches_of(path, plan.folder):
+            commit_patch(git, patch, plan.files(path, patch), sob)
+        git("tag", path)
+        git("format-patch", "-q", "--cover-letter", "--zero-commit", "--no-signature", "--abbrev=12",
+            "--base=base", "-o", part / path, f"{before}..{path}")
+        letter = pathlib.Path(path, "0000-cover-letter.patch")
+        cover(part / letter, plan.folder / letter, base_tree, version)
+        before = path
+    for name, content in plan.ours.items():
+        if (git.folder / name).read_bytes() != content:
+            raise Error(f"{name} is not what we have after the last patch",
+                        "name it in the files of each path that changes it")
+    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part.rename(out)
+    return [out / path for path in plan.paths]
+
+
+def unsigned_series(base):
+    """The series for a check, beside what the user made; returns its folders."""
+    return write_series(base.tree, base.version, base.work / "series-git", base.work / "series-out",
+                        Plan(SERIES, our_files()))
+
+
+def make_series():
+    """The verb: writes the series against the base, and says how to apply it."""
+    base = Base()
+    plan = Plan(SERIES, our_files())
+    folders = write_series(base.tree, base.version, base.work / "series-git", OUT, plan, signer())
+    for folder in folders:
+        nr = len(list(folder.glob("*.patch"))) - 1
+        say(f"{nr} patches and a cover letter in {folder.relative_to(TOP)}/")
+    say("to apply: git am --empty=drop " + " ".join(f"{f.relative_to(TOP)}/*.patch" for f in folders))
+    return PASS

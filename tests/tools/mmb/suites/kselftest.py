@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Runs the selftests of the list, ours and the kernel's, in the guest, in every mode."""
+
+import os
+import re
+import shutil
+from fnmatch import fnmatchcase
+
+from ..base.cache import TOP
+from ..base.errors import FAIL, PANIC, PASS, TIMEOUT, Error, say
+from ..paths import PATHS
+from ..guest import payload, rootfs, upstream
+from ..guest.boot import THREADS_ARCH, emulator
+from . import expected, ktap
+from .expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
+
+MODES = ("off", "c", "rust")
+RUNS = 3  # of what is not as it should be
+
+BEGINS = re.compile(r"^mm_batch: test begins: (\S+)")
+ENDS = re.compile(r"^mm_batch: test ends: (\S+) code (\d+) seconds ([\d.]+) ?(.*)")
+PROGRESS = re.compile(r"^# progress: (.*)")
+BOOT_SECONDS = 120  # to the first test
+SLACK = 90  # between a test's limit in the guest and the host's patience
+
+
+def arguments(mode, config):
+    """What sets a mode; a path that has none of that name stays as the kernel has it."""
+    return " ".join(f"mm_batch.{name}={mode}" for name, path in PATHS.items() if mode in path.modes(config))
+
+
+class Guest:
+    """The disks' contents are made once, the list of tests for each boot."""
+
+    def __init__(self, build, modules, tests, folder, slower=1):
+        self.build, self.modules, self.folder, self.slower = build, modules, folder, slower
+        self.programs = folder / "programs"
+        installed = upstream.programs(build, rootfs.tree(build.arch),
+                                      [t.program for t in tests if not t.program.startswith("ours/")])
+        shutil.rmtree(self.programs, ignore_errors=True)
+        shutil.copytree(installed, self.programs)
+        (self.programs / "ours").mkdir()
+        for file in payload.selftests(build):
+            shutil.copy(file, self.programs / "ours")
+
+    def boot(self, tests, mode, log, on_line):
+        files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")
+                 if getattr(t, when)}
+        files["tests"] = "".join(f"{t.seconds(self.slower)} {t.name} {t.command}\n" for t in tests)
+        job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
+                               {"selftests": self.programs}, files)
+        threads, icount, cpus, slower = self.kind_of_boot(tests[0])
+        more = {"cpus": cpus} if cpus else {}
+        return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower,
+                                 log=log, on_line=on_line, threads=threads, icount=icount,
+                                 slower=slower, **more)
+
+    def some(self, tests, mode, log, on_result):
+        """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
+        limits = {t.name: t.seconds(self.slower) for t in tests}
+        results, begun, output = {}, None, []
+
+        def read(line):
+            nonlocal begun
+            starts, stops = BEGINS.search(line), ENDS.search(line)
+            if starts:
+                begun = starts.group(1)
+                output.clear()
+                return limits[begun] + SLACK * self.slower
+            if stops:
+                results[begun] = self.result(begun, mode, output, stops)
+                on_result(begun, results[begun])
+                begun = None
+                return SLACK * self.slower
+            if begun:
+                output.append(line)
+                far = PROGRESS.search(line)
+                if far:
+                    say(f"  {begun}: {far.group(1)}")
+            return None
+
+        ended = self.boot(tests, mode, log, read)
+        if begun:
+            end = {PANIC: PANICKED, TIMEOUT: HANG}.get(ended.code, GONE)
+            results[begun] = Result(end, f"{ended.why} (console: {log})")
+            on_result(begun, results[begun])
+        elif not results:
+            raise Error(f"no test was begun ({ended.why})", f"see {log}", ended.code or FAIL)
+        return results
+
+    def result(self, name, mode, output, stops):
+        code, seconds, found = int(stops.group(2)), float(stops.group(3)), stops.group(4).strip()
+        if found:
+            return Result(KILLED if found.startswith(("limit", "killed")) else SPLAT, found, seconds=seconds)
+        log = self.folder / mode / f"{name}.log"
+        log.parent.mkdir(exist_ok=True)
+        parser = self.build.tree / "tools/testing/kunit/kunit.py"
+        cases, error = ktap.subtests(parser, "\n".join(output) + "\n", log)
+        failed = any(status == "fail" for _, status in cases)
+        if not error and code not in (0, 4) and not failed:
+            error = f"exit code {code}, though no subtest failed"
+        return Result(DONE, cases=cases, seconds=seconds, error=error)
+
+    def all(self, tests, mode, on_result, run=1):
+        """Every test, in as many boots as it takes: of each kind that some of them want, at least one."""
+        results, boots = {}, 0
+        for kind in dict.fromkeys(map(self.kind_of_boot, tests)):
+            left = [t for t in tests if self.kind_of_boot(t) == kind]
+            while left:
+                boots += 1
+                results |= self.some(left, mode, self.folder / f"{mode}-{run}.{boots}.console", on_result)
+                left = [t for t in left if t.name not in results]
+        return results
+
+    def kind_of_boot(self, test):
+        """Whether CPUs have a host thread each, or are in step, how many there are if not as many as usual, and the
+        slower memory."""
+        here = self.build.arch == THREADS_ARCH
+        return test.threads and here, "in step" if test.in_step else False, test.cpus, test.slower if here else 0
+
+
+def judge(test, runs, mode):
+    """The verdict on a test in a mode: (problems, note). `runs`: mode -> its results."""
+    def wrong(result, off):
+        return expected.problems(test, result) or (expected.differences(test, off, result) if off else [])
+
+    offs = runs.get("off")
+    found = [wrong(r, offs[0] if offs and mode != "off" else None) for r in runs[mode]]
+    bad = [f for f in found if f]
+    fatal = next((f for f, r in zip(found, runs[mode]) if r.end != DONE), None)
+    if fatal or not bad:
+        return fatal or [], None
+    if len(found) == RUNS and len(bad) == 1:
+        if mode == "off":
+            return [f"unstable in off, {bad[0][0]} in 1 of {RUNS} runs: mend it, or list it as unstable"], None
+        return [], f"{bad[0][0]} in 1 of {RUNS} runs"
+    return bad[0], None
+
+
+def lasting():
+    """The seconds that MINUTES= asks for, or None."""
+    given = os.environ.get("MINUTES")
+    if given and not re.fullmatch("[1-9][0-9]*", given):
+        raise Error(f"MINUTES={given} is no time", "give whole minutes, as in MINUTES=60")
+    return 60 * int(given) if given else None
+
+
+def chosen(tests):
+    """The tests that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
+    glob, quick, seconds = os.environ.get("T"), os.environ.get("QUICK") == "1", lasting()
+    found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob) or fnmatchcase(t.program, glob))
+             and (not quick or t.quick) and (not seconds or t.can_last)]
+    if not found:
+        asked = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
+        raise Error(f"{asked} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
+    for test in found if seconds else []:
+        test.last(seconds)
+    # What lasts goes through the modes by itself.
+    modes = [m for m in (os.environ.get("MODE") or ("rust" if seconds else ",".join(MODES))).split(",")]
+    if not set(modes) <= set(MODES):
+        raise Error(f"MODE={os.environ['MODE']} is no mode", f"some of {', '.join(MODES)}")
+    return found, modes
+
+
+def table(tests, modes, runs):
+    width = max(len(t.name) for t in tests)
+    yield f"{'test':{width}}  " + "".join(f"{m:>18}" for m in modes) + "   seconds    (ok+skipped)"
+    for t in tests:
+        results = [runs[t.name][m][0] for m in modes]
+        yield f"{t.name:{width}}  " + "".join(f"{r.text:>18}" for r in results) + "   " + " ".join(
+            f"{r.seconds:.0f}" for r in results)
+
+
+def kselftest(build, modules, steps, slower=1):
+    """Every chosen test in every chosen mode. Steps: one per mode, see estimates()."""
+    tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
+    for test in tests:
+        test.in_kernel(build.symbol)
+    if any(test.threads for test in tests) and build.arch == THREADS_ARCH:
+        # Brought before a boot waits for it.
+        emulator(build.arch, threads=True)
+    folder = build.base.work / f"{build.out.name}-kselftest"
+    folder.mkdir(exist_ok=True)
+    guest = Guest(build, modules, tests, folder, slower)
+    runs = {t.name: {} for t in tests}
+    for mode in modes:
+        steps.start(step(mode), f"the selftests in mode {mode}")
+        done = 0
+
+        def report(name, result):
+            nonlocal done
+            done += 1
+            steps.progress(done / len(tests), f"{name}: {result.text}, {result.seconds:.0f} s")
+
+        for name, result in guest.all(tests, mode, report).items():
+            runs[name][mode] = [result]
+    steps.done()
+    again(guest, tests, modes, runs)
+    return verdict(tests, modes, runs, folder)
+
+
+def again(guest, tests, modes, runs):
+    """Runs what is not as it should be until there are RUNS of it, in `off` too."""
+    for mode in modes:
+        odd = [t for t in tests if len(runs[t.name][mode]) < RUNS and runs[t.name][mode][0].end == DONE
+               and judge(t, runs[t.name], mode)[0]]
+        for where in dict.fromkeys([m for m in ("off", mode) if m in modes]):
+            short = [t for t in odd if len(runs[t.name][where]) < RUNS]
+            for run in range(2, RUNS + 1) if short else []:
+                say(f"again in mode {where}, run {run} of {RUNS}: {', '.join(t.name for t in short)}")
+                results = guest.all(short, where, lambda name, result: say(f"  {name}: {result.text}"), run)
+                for name, result in results.items():
+                    runs[name][where].append(result)
+
+
+def verdict(tests, modes, runs, folder):
+    for line in table(tests, modes, runs):
+        print(line)
+    codes, failed = [PASS], 0
+    for t in tests:
+        for mode in modes:
+            found, note = judge(t, runs[t.name], mode)
+            if found:
+                failed += 1
+                codes += [expected.CODES.get(r.end, FAIL) for r in runs[t.name][mode]]
+                print(f"{t.name}, {mode}: {'; '.join(found)}")
+            elif note:
+                print(f"{t.name}, {mode}: noted: {note}")
+    print(f"kselftest: {len(tests)} tests in {', '.join(modes)}: {failed or 'none'} failed "
+          f"(logs, JUnit: {folder})")
+    return max(codes)
+
+
+def step(mode):
+    part = os.environ.get("T") or ("quick" if os.environ.get("QUICK") == "1" else "all")
+    minutes = os.environ.get("MINUTES")
+    return f"kselftest {part} {mode}" + (f" {minutes} min" if minutes else "")
+
+
+def estimates():
+    """The steps and their seconds, until a run has taught better."""
+    tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
+    return {step(mode): 20 + sum(t.limit // 12 + t.lasts for t in tests) for mode in modes}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0
+"""`make kunit`: the suites at boot, once more from debugfs, and our selftests."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from ..base.cache import write_atomically
+from ..base.errors import FAIL, PASS
+from ..paths import PATHS
+from ..guest import initrd, payload
+from ..guest.boot import boot
+from .ktap import judged, merged
+
+AT_BOOT = [suite for path in PATHS.values() for suite in path.suites]
+AFTER_INIT = [*AT_BOOT, *(suite for path in PATHS.values() for suite in path.suites_late)]
+
+# What the suites want of the command line.
+NEEDS = " ".join(path.boot_needs for path in PATHS.values() if path.boot_needs)
+
+# By flavour; the first is also that of the suites after init.
+BOOTS = {flavour: [boot for path in PATHS.values() for boot in path.kunit_boots if boot.flavour == flavour]
+         for flavour in ("release", "debug")}
+
+# In the guest: what reclaim needs.
+RECLAIM = "memory_cgroups\nswap_on 64\n"
+
+# What the suites after init need.
+LATE_NEEDS = RECLAIM + """\
+mkdir /sys/fs/cgroup/mm_batch
+echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
+"""
+
+# Each suite from debugfs.
+LATE_JOB = LATE_NEEDS + """\
+for suite in {suites}; do
+	echo 1 >/sys/kernel/debug/kunit/$suite/run || fail "cannot run $suite"
+	echo "results: begin $suite"
+	cat /sys/kernel/debug/kunit/$suite/results
+	echo "results: end"
+done
+# Of what they swapped out nothing is left that cannot be read.
+swapoff /dev/zram0 || fail 'cannot swapoff'
+"""
+
+# One script's KTAP as a test of the whole.
+SUBTESTS = """
+sh /{name}.sh 2>&1 | tee /{name}.out | sed 's/^/    /'
+if grep -q '^not ok' /{name}.out; then echo 'not ok {number} {name}'; else echo 'ok {number} {name}'; fi
+"""
+
+
+def slower(build, seconds):
+    """A time limit: the debug kernel takes many times as long, and so does a flush of all CPUs on arm64."""
+    return seconds * (8 if build.flavour == "debug" else 1) * (4 if build.arch == "arm64" else 1)
+
+
+def skips(suites):
+    """The cases that must be skipped in a boot, and no others."""
+    return {case for path in PATHS.values() for case, condition in path.conditions.items()
+            if condition not in suites.on}
+
+
+def arguments(cases):
+    """The kernel's command line to run the suites, or single cases, that match, at boot."""
+    return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot {NEEDS}"
+
+
+def at_boot(build, suites, timeout=120):
+    """Boots with the suites on that this boot is for."""
+    if suites.symbol and not build.symbol(suites.symbol):
+        return PASS, f"{suites.name}: left out, as {suites.symbol} is not set"
+    log = build.base.work / f"{build.out.name}-{suites.name}.log"
+    ended = boot(build, f"{arguments(suites.only)} {suites.arguments}", cpus=suites.cpus, icount=False,
+                 timeout=slower(build, timeout), log=log)
+    wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only)]
+    code, line = judged(build, suites.name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
+    return present(code, line, wanted, "\n".join(ended.lines))
+
+
+def present(code, line, wanted, text):
+    """A suite that is not there did not pass."""
+    absent = [s for s in wanted if not re.search(rf"# Subtest: {s}$", text, re.M)]
+    if code == PASS and absent:
+        return FAIL, f"suites missing: {', '.join(absent)}"
+    return code, line
+
+
+def boot_to_debugfs(build, folder, job, arguments, **how):
+    """Boots to a user space whose job sets up swap, folio sizes and a cgroup, and starts suites from debugfs."""
+    archive = initrd.archive(folder, job, arch=build.arch)
+    return boot(build, f"kunit.enable=1 kunit.autorun=0 {NEEDS} {arguments}", initrd=archive,
+                finished=f"^{initrd.DONE}|^{initrd.FAILED}", **how)
+
+
+def started_late(suite):
+    """The job of `boot_to_debugfs` for one suite, whose KTAP is on the console."""
+    return LATE_NEEDS + f"echo 1 >/sys/kernel/debug/kunit/{suite}/run || fail 'cannot run {suite}'\n"
+
+
+def after_init(build, suites=None, timeout=120, job=LATE_JOB):
+    """All suites once more, and those that need a user space; or those that this boot is for."""
+    name = suites.name if suites else "kunit-late"
+    wanted = [suite for suite in AFTER_INIT if not suites or fnmatchcase(suite, suites.only)]
+    suites = suites or BOOTS[build.flavour][0]
+    folder = build.base.work / f"{build.out.name}-{name}"
+    log = folder / "results.log"
+    ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted)), f"loglevel=5 {suites.arguments}",
+                            cpus=suites.cpus, icount=False, timeout=slower(build, timeout), log=folder / "console.log")
+    failed = initrd.failure(ended)
+    if failed:
+        return FAIL, f"{name}: {failed}"
+    text = "\n".join(ended.lines)
+    documents = re.findall(r"^results: begin .*\n((?:.*\n)*?)results: end", text, re.M)
+    write_atomically(log, merged(documents))
+    code, line = judged(build, name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
+    return present(code, line, wanted, log.read_text())
+
+
+def selftests(build, modules, timeout=300):
+    """Boots two CPUs and runs our selftests from user space, the boot parameter among them."""
+    folder = build.base.work / f"{build.out.name}-selftests"
+    scripts = sorted(payload.SELFTESTS.glob("*.sh"))
+    job = RECLAIM + f"echo 'KTAP version 1'; echo 1..{len(scripts)}\n" + "".join(
+        SUBTESTS.format(number=n, name=s.stem) for n, s in enumerate(scripts, 1))
+    archive = initrd.archive(folder, job, modules, payload.selftests(build), build.arch)
+    log = folder / "selftests.log"
+    off = " ".join(f"mm_batch.{path}=off" for path in PATHS)
+    ended = boot(build, f"quiet loglevel=3 cma=160M {off}",
+                 initrd=archive, cpus=2, icount=False, timeout=slower(build, timeout), log=log,
+                 finished=f"^{initrd.DONE}|^{initrd.FAILED}")
+    failed = initrd.failure(ended)
+    return (FAIL, f"selftests: {failed}") if failed else judged(build, "selftests", ended, log)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One boot of `make kunit`."""
+
+    name: str
+    what: str
+    run: Callable  # (build, modules) -> (code, one line)
+
+
+def parts(kind):
+    """The boots of a kernel of this flavour, in order."""
+    out = [Part(s.name, f"KUnit, {s.arguments or 'nothing more on'}", lambda build, _, s=s: at_boot(build, s))
+           for s in BOOTS[kind] if not s.late]
+    late = [Part(s.name, f"{s.only} from debugfs, with {s.cpus} CPUs", lambda build, _, s=s: after_init(build, s))
+            for s in BOOTS[kind] if s.late]
+    return [*out, *late, Part("kunit-late", "KUnit from debugfs, after init", lambda build, _: after_init(build)),
+            Part("selftests", "our selftests", selftests)]

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make kselftest and the guest, themselves tested: each way a test can go wrong is seen as such."""
+
+import dataclasses
+import os
+import pathlib
+import pty
+import re
+import select
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+from mmb.kernel.built import built
+from mmb import paths
+from mmb.base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
+from mmb.kernel import tree
+from mmb.guest import payload, rootfs, upstream
+from mmb.suites import expected, kselftest, ktap
+from mmb.suites.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
+
+PARSER = "tools/testing/kunit/kunit.py"
+OK3 = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "ok"): 1}
+
+
+def listed(text="test t contig_free 10 3 ours/t.sh"):
+    return expected.parse(text)[0]["t"]
+
+
+class Judging(unittest.TestCase):
+    """Subtests against the list, and modes against `off`."""
+
+    def judged(self, off, rust, test=None):
+        runs = {"off": [Result(DONE, cases=c) for c in off], "rust": [Result(DONE, cases=c) for c in rust]}
+        return [kselftest.judge(test or listed(), runs, mode) for mode in ("off", "rust")]
+
+    def test_as_listed(self):
+        self.assertEqual(self.judged([OK3], [OK3]), [([], None), ([], None)])
+
+    def test_not_ok(self):
+        off, rust = self.judged([OK3], [OK3 | {("d", "fail"): 1}])
+        self.assertEqual(off[0], [])
+        self.assertIn("not ok: 'd'", rust[0][0])
+
+    def test_fewer(self):
+        less = {("a", "ok"): 1, ("b", "ok"): 1}
+        self.assertIn("2 subtests are ok, listed are 3", self.judged([less], [less])[0][0][0])
+
+    def test_skipped_though_listed_as_ok(self):
+        skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
+        self.assertIn("skipped, which is not listed: 'c'", self.judged([skips], [skips])[0][0][0])
+
+    def test_listed_skip(self):
+        test = listed("test t contig_free 10 2 ours/t.sh\nskip t 1 c*")
+        skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
+        self.assertEqual(self.judged([skips], [skips], test)[0][0], [])
+        self.assertIn("0 subtests 'c*' are 'skip', listed are 1", self.judged([OK3], [OK3], test)[0][0][0])
+
+    def test_skip_without_a_symbol(self):
+        text = "test t contig_free 10 2 ours/t.sh\nskip t 1 c* d without CONFIG_X  # why\nskip t 1 e"
+        lacks, has = {("a", "ok"): 1, ("b", "ok"): 1, ("c d", "skip"): 1, ("e", "skip"): 1}, dict(OK3) | {("e", "skip"): 1}
+        for value, right, wrong in ((None, lacks, has), ("y", has, lacks)):
+            test = listed(text)
+            test.in_kernel({"CONFIG_X": value}.get)
+            self.assertEqual(self.judged([right], [right], test)[0][0], [])
+            self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 2)
+
+    def test_more_with_a_symbol(self):
+        few, many = dict(OK3), dict(OK3) | {("d", "ok"): 1}
+        for value, right, wrong in ((None, few, many), ("y", many, few)):
+            test = listed("test t contig_free 10 3 ours/t.sh\nmore t 1 with CONFIG_X  # why")
+            test.in_kernel({"CONFIG_X": value}.get)
+            self.assertEqual(self.judged([right], [right], test)[0][0], [])
+            self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 1)
+
+    def test_a_number_in_a_name_is_no_difference(self):
+        def differ(off, other):
+            return expected.differences(listed(), *(Result(DONE, cases={(n, "ok"): 1}) for n in (off, other)))
+
+        self.assertEqual(differ("pages 0 (0.0%)", "pages 4 (0.1%)"), [])
+        self.assertEqual(len(differ("pages 0", "frames 0")), 1)
+
+    def test_differs_between_modes(self):
+        # As many are ok, so the list alone would not notice.
+        other = {("a", "ok"): 1, ("b", "ok"): 1, ("x", "ok"): 1}
+        off, rust = self.judged([OK3], [other])
+        self.assertEqual((off[0], rust[0]), ([], ["differs from off: 'c', 'x'"]))
+
+    def test_three_runs(self):
+        bad = {("a", "ok"): 1}
+        self.assertEqual(self.judged([OK3] * 3, [bad, OK3, OK3])[1][0], [])
+        self.assertIn("in 1 of 3 runs", self.judged([OK3] * 3, [bad, OK3, OK3])[1][1])
+        self.assertTrue(self.judged([OK3] * 3, [bad, OK3, bad])[1][0])
+        self.assertIn("unstable in off", self.judged([bad, OK3, OK3], [OK3])[0][0][0])
+
+    def test_unstable_subtest(self):
+        test = listed("test t contig_free 10 2 ours/t.sh\nunstable t c its time varies")
+        fails = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "fail"): 1}
+        self.assertEqual(self.judged([OK3], [fails], test), [([], None), ([], None)])
+
+    def test_ends(self):
+        for end, code in ((KILLED, TIMEOUT), (HANG, TIMEOUT), (SPLAT, FAIL), (PANICKED, PANIC), (GONE, FAIL)):
+            runs = {"t": {"off": [Result(DONE, cases=OK3)], "rust": [Result(end, "why")]}}
+            with mock.patch("builtins.print"):
+                got = kselftest.verdict([listed()], ["off", "rust"], runs, "/nowhere")
+            self.assertEqual(got, code, end)
+
+
+class List(unittest.TestCase):
+    def test_the_committed_list(self):
+        tests, out = expected.parse(expected.LIST.read_text())
+        self.assertFalse(set(tests) & set(out))
+        # Tests for the two paths to come are run already.
+        self.assertLessEqual({p for t in tests.values() for p in t.paths}, {*paths.ORDER, "anon_unmap", "dirty_flush"})
+        for path in paths.ORDER:
+            self.assertIn(path, tests[f"{path}_modes"].paths)
+        self.assertTrue(any(t.quick for t in tests.values()))
+
+    def test_bad_lines(self):
+        for line in ("test t contig_free x 3 ours/t.sh", "test t contig_free 10", "skip none 1 *", "what t", "out t",
+                     "quick none", "lasts none", "boot none threads"):
+            with self.assertRaisesRegex(Error, "line 1, is not understood"):
+                expected.parse(line)
+        for line in ("skip t c*", "skip t 1", "lasts t 60", "boot t", "boot t fast", "boot t cpus=some"):
+            with self.assertRaisesRegex(Error, "line 2, is not understood"):
+                expected.parse(f"test t contig_free 1 1 ours/t.sh\n{line}")
+
+    def test_boots(self):
+        rows = "test t contig_free 1 1 ours/t.sh\n"
+        for row, wanted in (("", (False, None, 0)), ("boot t threads", (True, None, 0)), ("boot t cpus=4", (False, 4, 0)),
+                            ("boot t slower=64", (False, None, 64)), ("boot t threads cpus=3 slower=9", (True, 3, 9))):
+            test = expected.parse(rows + row)[0]["t"]
+            self.assertEqual((test.threads, test.cpus, test.slower), wanted)
+        self.assertTrue(expected.parse(f"{rows}boot t in-step")[0]["t"].in_step)
+
+    def test_too_many_unstable(self):
+        rows = "test t contig_free 1 1 ours/t.sh\n" + "unstable t * why\n" * 6
+        with self.assertRaisesRegex(Error, "more than 5 unstable"):
+            expected.parse(rows)
+
+    def test_choice(self):
+        tests, _ = expected.parse(expected.LIST.read_text())
+        with mock.patch.dict(os.environ, {"T": "none"}), self.assertRaisesRegex(Error, "matches no test"):
+            kselftest.chosen(tests)
+        with mock.patch.dict(os.environ, {"MODE": "fast"}), self.assertRaisesRegex(Error, "is no mode"):
+            kselftest.chosen(tests)
+
+    def test_minutes(self):
+        text = "test t contig_free 10 2 ours/t.sh a\ntest u contig_free 10 2 ours/u.sh\nlasts t"
+        for given, modes in (({}, ["rust"]), ({"MODE": "off"}, ["off"])):
+            with mock.patch.dict(os.environ, {"MINUTES": "2", "T": "", "QUICK": "", "MODE": ""} | given):
+                found, got = kselftest.chosen(expected.parse(text)[0])
+            self.assertEqual([(t.name, t.command, t.seconds(6)) for t in found], [("t", "ours/t.sh a 120", 180)])
+            self.assertEqual(got, modes)
+        for given, error in (({"MINUTES": "1.5"}, "MINUTES=1.5 is no time"),
+                             ({"MINUTES": "2", "T": "u"}, "T=u MINUTES=2 matches no test")):
+            with mock.patch.dict(os.environ, given), self.assertRaisesRegex(Error, error):
+                kselftest.chosen(expected.parse(text)[0])
+
+
+class Modes(unittest.TestCase):
+    """What a boot's command line sets."""
+
+    def test_every_path(self):
+        self.assertEqual(kselftest.arguments("rust", "release"),
+                         " ".join(f"mm_batch.{name}=rust" for name in paths.ORDER))
+
+    def test_a_path_without_mode_c(self):
+        whole = paths.PATHS["contig_free"]
+        for twin, better in ((None, ""), ("a twin", " mm_batch.bare=c")):
+            bare = dataclasses.replace(whole, name="bare", c=None, twin=twin)
+            with mock.patch.dict(paths.PATHS, {"whole": whole, "bare": bare}, clear=True):
+                self.assertEqual(kselftest.arguments("c", "release"), "mm_batch.whole=c")
+                self.assertEqual(kselftest.arguments("c", "better_c"), "mm_batch.whole=c" + better)
+                self.assertEqual(kselftest.arguments("off", "release"), "mm_batch.whole=off mm_batch.bare=off")
+
+
+class Output(unittest.TestCase):
+    """What kunit.py's parser makes of selftests' output."""
+
+    def subtests(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            return ktap.subtests(tree.Base().tree / PARSER, text, pathlib.Path(folder) / "log")
+
+    def test_tap(self):
+        text = "TAP version 13\n1..3\n# words\nok 1 a\nnot ok 2 b\nok 3 c # SKIP no\n"
+        self.assertEqual(self.subtests(text), ([("a", "ok"), ("b", "fail"), ("c", "skip")], None))
+
+    def test_no_version_and_colours(self):
+        self.assertEqual(self.subtests("1..1\n\x1b[32mok 1 a\x1b[0m\n"), ([("a", "ok")], None))
+
+    def test_ends_early(self):
+        self.assertIn("missing expected subtest", self.subtests("TAP version 13\n1..2\nok 1 a\n")[1])
+
+    def test_nothing(self):
+        self.assertEqual(self.subtests("Segmentation fault\n"), ([], "no result"))
+        self.assertEqual(self.subtests("TAP version 13\n1..0 # SKIP no zswap\n"), ([], "1..0 # SKIP no zswap"))
+
+
+# What a test of its own can do to the guest, and how that must end.
+BAD = {
+    "good": ("echo 1..1; echo ok 1 a", DONE),
+    "off-only": ("echo 1..1; grep -q contig_free=off /proc/cmdline && echo ok 1 a || echo not ok 1 a", DONE),
+    "splat": ("echo 1..1; echo ok 1 a; echo 'WARNING: at mm' >/dev/kmsg", SPLAT),
+    "limit": ("sleep 1000", KILLED),
+    "exit": ("echo 1..1; echo ok 1 a; exit 3", DONE),
+    "hang": ("busybox killall -STOP timeout; sleep 1000", HANG),
+    "panic": ("echo 2 >/proc/sys/vm/panic_on_oom; cd /sys/fs/cgroup; mkdir x; echo 4M >x/memory.max; "
+              "echo 0 >x/memory.swap.max; echo 0 >x/cgroup.procs; head -c 64M /dev/zero | tail", PANICKED),
+    "last": ("echo 1..1; echo ok 1 a", DONE),
+    "cpus": ("echo 1..1; [ $(nproc) = 4 ] && echo ok 1 a || echo not ok 1 a", DONE),
+}
+
+
+class Boots(unittest.TestCase):
+    """Needs the built kernel: the guest, with tests that misbehave."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.build = built(cls.addClassCleanup)
+
+    def test_each_end(self):
+        rows = "".join(f"test {name} contig_free {3 if end in (KILLED, HANG) else 30} 1 ours/{name}.sh\n"
+                       for name, (_, end) in BAD.items()) + "boot cpus threads cpus=4"
+        tests = list(expected.parse(rows)[0].values())
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as scripts:
+            for name, (text, _) in BAD.items():
+                script = pathlib.Path(scripts) / f"{name}.sh"
+                script.write_text(f"#!/bin/bash\n{text}\n")
+                script.chmod(0o755)
+            with mock.patch.object(payload, "SELFTESTS", pathlib.Path(scripts)), \
+                    mock.patch.object(kselftest, "SLACK", 20):
+                guest = kselftest.Guest(self.build, [], tests, pathlib.Path(folder))
+                off = guest.all(tests, "off", lambda *_: None)
+                rust = guest.all([t for t in tests if t.name == "off-only"], "rust", lambda *_: None)
+        self.assertEqual({n: r.end for n, r in off.items()}, {n: end for n, (_, end) in BAD.items()})
+        self.assertEqual(off["exit"].error, "exit code 3, though no subtest failed")
+        for name in ("last", "cpus"):
+            self.assertEqual(off[name].cases, {("a", "ok"): 1}, name)
+        self.assertEqual(expected.differences(tests[1], off["off-only"], rust["off-only"]), ["differs from off: 'a'"])
+
+    def test_a_program_of_ours_that_does_not_compile(self):
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sources, \
+                mock.patch.object(payload, "SELFTESTS", pathlib.Path(sources)):
+            for text, error in (("int main(void) { return 0; }", None),
+                                ("int main(void) { return no; }", "undeclared"),
+                                ("int main(void) { int unused; }", "unused variable")):
+                (pathlib.Path(sources) / "one.c").write_text(text)
+                if not error:
+                    kselftest.Guest(self.build, [], [], pathlib.Path(folder))
+                    continue
+                with self.assertRaisesRegex(Error, f"building one.c failed .*{error}.* see .*one.log"):
+                    kselftest.Guest(self.build, [], [], pathlib.Path(folder))
+
+    def test_job_that_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for job, why in (("false", "mm_batch: job failed: exit code 1"), ("exit 3", "job failed: init ended")):
+                ended = rootfs.boot_guest(self.build, rootfs.job_image(pathlib.Path(folder), job), timeout=60)
+                self.assertEqual(ended.code, FAIL)
+                self.assertIn(why, ended.why)
+
+    def test_disks_are_left_as_they_were(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = "[ ! -e /scratch/seen ] && [ ! -e /seen ] && : >/scratch/seen && : >/seen && sync"
+            image = rootfs.job_image(pathlib.Path(folder), job)
+            for _ in range(2):
+                self.assertEqual(rootfs.boot_guest(self.build, image, timeout=60).code, PASS)
+
+
+class Shell(unittest.TestCase):
+    """Needs the built kernel, as a user of make shell does."""
+
+    def test_shell(self):
+        child, terminal = pty.fork()
+        if not child:
+            os.execvp(sys.executable, [sys.executable, "-m", "mmb", "shell"])
+        # Each waits for what only the command prints: the terminal's echo of it may come before bash reads it.
+        # What is to be interrupted says itself that it is there: bash may miss it between two commands.
+        text = b""
+        for send, wait in ((b"", b":~# "), (b"swapon --show; echo end$((1))\n", b"end1"), (b"", b":~# "),
+                           (b"sh -c 'echo begin$((2)); exec sleep 600'\n", b"begin2"), (b"\x03", b":~# "),
+                           (b"echo end$((2))\n", b"end2"), (b"", b":~# "), (b"exit\n", b"job done")):
+            os.write(terminal, send)
+            text = self.read(terminal, wait, text)
+            self.assertIn(wait, text)
+            # What came with it is for the next.
+            text = text.partition(wait)[2]
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def read(self, terminal, until, text, seconds=120):
+        end = time.monotonic() + seconds
+        while until not in text and time.monotonic() < end:
+            if select.select([terminal], [], [], 1)[0]:
+                text += os.read(terminal, 65536)
+        return text
+
+
+class Upstream(unittest.TestCase):
+    def test_names_of_what_does_not_compile(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text("droppable.c:1:1: error: no\n"
+                           "make[1]: *** [../lib.mk:228: /x/selftests/kselftest/mm/droppable] Error 1\n"
+                           "make: *** [Makefile:190: install] Error 2\n")
+            self.assertEqual(upstream.failed(log), ["mm/droppable"])
+
+    def test_what_the_probe_leaves(self):
+        """Its answers are of another system: all of them are removed before a build."""
+        makefile = (tree.Base().tree / "tools/testing/selftests/mm/Makefile").read_text()
+        written = re.findall(r"^EXTRA_CLEAN \+= (.*local_config.*)$", makefile, re.M)
+        self.assertEqual(sorted(" ".join(written).split()), sorted(upstream.LEFT))
+
+    def test_a_program_that_is_not_built(self):
+        build = built(self.addCleanup)
+        with self.assertRaisesRegex(Error, "were not built: mm/none"):
+            upstream.programs(build, rootfs.tree(build.arch), ["mm/none", "mm/cow"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

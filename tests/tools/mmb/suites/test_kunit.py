@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The verdict on KTAP, the suites that run after init, and the stamps of `make full`, tested."""
+
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+from mmb.kernel.built import built
+from mmb import paths
+from mmb.base.cache import TOP
+from mmb.base.errors import FAIL, PASS, Error
+from mmb.paths import model
+from mmb.kernel import tree
+from mmb.guest import initrd, rootfs, splats
+from mmb.guest.boot import Ended
+from mmb.suites import ktap, kunit
+from mmb.full import steps
+
+KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
+
+
+class Ktap(unittest.TestCase):
+    def verdict(self, text, skips=None):
+        base = tree.Base()
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text(text)
+            return ktap.verdict(base.tree / "tools/testing/kunit/kunit.py", log, pathlib.Path(folder) / "junit.xml",
+                                skips)
+
+    def test_pass(self):
+        code, line = self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
+        self.assertEqual((code, line), (PASS, "1 passed, 0 failed, 0 skipped"))
+
+    def test_failure(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    not ok 1 a\nnot ok 1 s\n")[0], FAIL)
+
+    def test_fewer_than_planned(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\nok 1 s\n")[0], FAIL)
+
+    def test_only_skips(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n")[0], FAIL)
+
+    def test_no_tests(self):
+        self.assertEqual(self.verdict("KTAP version 1\n1..0\n")[0], FAIL)
+
+    def test_no_ktap(self):
+        self.assertEqual(self.verdict("Linux version 7.3\n")[0], FAIL)
+
+    def test_a_named_skip_passes(self):
+        text = KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n"
+        self.assertEqual(self.verdict(text, {"s.b"})[0], PASS)
+
+    def test_a_skip_that_is_not_named(self):
+        code, line = self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n", set())
+        self.assertEqual(code, FAIL)
+        self.assertIn("s.b", line)
+
+    def test_a_named_skip_that_ran(self):
+        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", {"s.b"})[0], FAIL)
+
+    def test_suites_of_debugfs(self):
+        documents = [KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n",
+                     KTAP_HEAD.replace(": s", ": t") + "    1..1\n    not ok 1 b\nnot ok 1 t\n"]
+        self.assertEqual(self.verdict(ktap.merged(documents[:1]))[0], PASS)
+        # The rest of a line that the kernel has printed meanwhile.
+        self.assertEqual(ktap.merged(["\n" + documents[0]]), ktap.merged(documents[:1]))
+        self.assertEqual(self.verdict(ktap.merged([""]))[0], FAIL)
+        code, line = self.verdict(ktap.merged(documents))
+        self.assertEqual(code, FAIL)
+        self.assertIn("1 passed, 1 failed", line)
+
+
+class Splats(unittest.TestCase):
+    """What the kernel complains of fails a boot, whatever its tests say."""
+
+    def verdict(self, line):
+        base = tree.Base()
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            log.write_text(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
+            build = mock.Mock(tree=base.tree)
+            return ktap.judged(build, "name", Ended(PASS, "finished", [line]), log)
+
+    def test_splats(self):
+        self.assertEqual(self.verdict("all is well")[0], PASS)
+        for line in ("[    1.0] BUG: KASAN: use-after-free in x", "[    1.0] WARNING: mm/x.c:3 at y",
+                     "[    1.0] WARNING: possible circular locking dependency detected",
+                     "[    1.0] INFO: task sh:1 blocked for more than 120 seconds.",
+                     "[    1.0] BUG: Bad page state in process sh  pfn:1",
+                     "[    1.0] pagealloc: single bit error", "[    1.0] pagealloc: memory corruption",
+                     "[    0.5] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane.isra.0+0x5e/0x70, CPU#1: swapper/1/0",
+                     "[    1.0] Oops: general protection fault, probably for non-canonical address",
+                     "[    1.0] ------------[ cut here ]------------ kernel BUG at mm/x.c:1!",
+                     "[    1.0] watchdog: BUG: soft lockup - CPU#0 stuck", "[    1.0] inconsistent lock state"):
+            code, text = self.verdict(line)
+            self.assertEqual(code, FAIL, line)
+            self.assertIn("complained", text)
+        for line in ("[    0.0] Command line: panic=-1 oops=panic debug_pagealloc=on", "[    0.1] kasan: initialized",
+                     "[    0.2] DEBUG: on", "KTAP version 1", "# mm_batch: warning"):
+            self.assertEqual(self.verdict(line)[0], PASS, line)
+
+    def test_grep_reads_the_list_alike(self):
+        """Both guests' greps: what they find of lines, each of which is told from its neighbours."""
+        lines = [pattern.replace("(^|[^A-Z])", "x ") for pattern in splats.PATTERNS if "|" not in pattern[10:]]
+        lines += ["fine", "DEBUG: fine", "SPDX-License-Identifier: GPL-2.0", "possible recursive locking", "INFO: rcu_x"]
+        expected_ = [line for line in lines if splats.SPLAT.search(line)]
+        self.assertEqual(len(lines) - len(expected_), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            listed = pathlib.Path(folder) / "splats"
+            listed.write_text(splats.for_grep())
+            for grep in (["grep"], [initrd.busybox(platform.machine()), "grep"]):
+                found = subprocess.run([*grep, "-E", "-f", listed], input="\n".join(lines), capture_output=True, text=True)
+                self.assertEqual(found.stdout.splitlines(), expected_)
+
+    def test_no_other_list(self):
+        """The guests have it by its name, and none of their own."""
+        run_tests, init = ((TOP / "tests/kernel/guest" / name).read_text() for name in ("run-tests", "init"))
+        self.assertIn("grep -m1 -E -f /job/splats", init)
+        self.assertNotRegex(run_tests + init, "WARNING|BUG")
+
+
+    def test_the_guests_have_it(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(rootfs, "ext4"):
+            top = pathlib.Path(folder)
+            initrd.archive(top, "true")
+            rootfs.job_image(top, "true")
+            self.assertEqual((top / "root/splats").read_text(), splats.for_grep())
+            self.assertEqual((top / "job/splats").read_text(), splats.for_grep())
+            # The last of what init does before it says that the job is done.
+            self.assertIn(f"\n. /job\nworkload=\nno_complaint\necho \"{initrd.DONE}\"\n", (top / "root/init").read_text())
+
+
+class InTheDebianGuest(unittest.TestCase):
+    """What its init and run-tests do with what the kernel said while it booted."""
+
+    def ended(self, log, job):
+        with tempfile.TemporaryDirectory() as folder:
+            top = pathlib.Path(folder)
+            (top / "splats").write_text(splats.for_grep())
+            (top / "log").write_text(log)
+            (top / "tests").write_text("")
+            init = (TOP / "tests/kernel/guest/init").read_text()
+            start = init.index("# What the kernel complained of")
+            script = f"""off() {{ echo "mm_batch: $*"; exit 0; }}
+dmesg() {{ cat {folder}/log; }}
+{init[start:]}"""
+            (top / "run-tests").write_text((TOP / "tests/kernel/guest/run-tests").read_text().replace(
+                "cp -r /job/selftests /scratch/", ":"))
+            (top / "job").write_text(job)
+            script = script.replace("/job/", f"{folder}/").replace("trap - EXIT\n", "")
+            for name in ("run-tests", "job"):
+                (top / name).write_text((top / name).read_text().replace("/job/", f"{folder}/"))
+            return subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout.splitlines()
+
+    def test_a_complaint(self):
+        line = "[ 0.5] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane"
+        log, said = f"[ 0.1] up\n{line}\n", f"mm_batch: the kernel complained: {line}"
+        # A prompt is told; the selftests are not begun.
+        self.assertEqual(self.ended(log, "echo prompt"), [said, "prompt", "mm_batch: job done"])
+        self.assertEqual(self.ended(log, ". /job/run-tests"),
+                         [said, f"mm_batch: job failed: the kernel complained: {line}"])
+
+    def test_none(self):
+        self.assertEqual(self.ended("[ 0.1] up\n", ". /job/run-tests"), ["mm_batch: job done"])
+
+
+class Boots(unittest.TestCase):
+    """Which boots there are, and which cases each must skip: by the paths' declarations."""
+
+    def skips(self, flavour, name):
+        suites = next(s for s in kunit.BOOTS[flavour] if s.name == name)
+        skipped = kunit.skips(suites) & set(paths.PATHS["contig_free"].conditions)
+        return {case.split(".")[1].removeprefix("test_") for case in skipped}
+
+    def test_skips(self):
+        hooks = {"page_owner", "page_table_check", "page_poison", "init_on_free", "kasan", "alloc_tag", "no_locks",
+                 "no_objects", "direct_map", "fault_prepare"}
+        self.assertEqual(self.skips("release", "kunit"), hooks)
+        self.assertEqual(self.skips("release", "kunit-page-owner"), hooks - {"page_owner"})
+        self.assertEqual(self.skips("debug", "kunit"), {"init_on_free", "direct_map"})
+        self.assertEqual(self.skips("debug", "kunit-init-on-free"), {"page_owner", "page_poison", "direct_map"})
+
+    def test_a_boot_with_suites_of_its_own(self):
+        """Only these must be there, and only theirs be skipped."""
+        with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit, "judged") as judged:
+            booted.return_value = Ended(PASS, "", ["    # Subtest: mm_batch_hooks"])
+            judged.return_value = PASS, "passed"
+            build = mock.MagicMock(flavour="release")
+            two = model.KunitBoot("kunit-2cpu", "release", cpus=2, only="mm_batch_hooks")
+            self.assertEqual(kunit.at_boot(build, two), (PASS, "passed"))
+            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
+            self.assertIn("kunit.filter_glob=mm_batch_hooks ", booted.call_args.args[1])
+            self.assertNotIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+            code, line = kunit.at_boot(build, kunit.BOOTS["release"][0])
+            self.assertEqual(code, FAIL)
+            self.assertIn("suites missing: mm_batch_pages", line)
+            self.assertIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+
+    def test_a_boot_for_what_a_kernel_does_not_have(self):
+        """It is left out, and said to be; no other is."""
+        boots = {boot.name: boot for boot in kunit.BOOTS["release"]}
+        build = mock.MagicMock(flavour="release")
+        build.symbol.return_value = None
+        with mock.patch.object(kunit, "boot") as booted:
+            self.assertEqual(kunit.at_boot(build, boots["kunit-page-owner"]),
+                             (PASS, "kunit-page-owner: left out, as CONFIG_PAGE_OWNER is not set"))
+        booted.assert_not_called()
+        self.assertEqual({name for name, boot in boots.items() if boot.symbol},
+                         {"kunit-page-owner", "kunit-page-table-check"})
+
+    def test_a_late_boot_with_suites_of_its_own(self):
+        """The same of suites from debugfs; it is a part of its own, and no boot with suites at boot."""
+        two = model.KunitBoot("kunit-late-2cpu", "release", cpus=2, only="guest_mm_batch", late=True)
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kunit, "boot_to_debugfs") as booted, \
+                mock.patch.object(kunit, "judged", return_value=(PASS, "passed")) as judged:
+            build = mock.MagicMock(flavour="release")
+            build.base.work, build.out.name = pathlib.Path(folder), "k"
+            (build.base.work / "k-kunit-late-2cpu").mkdir()
+            (build.base.work / "k-kunit-late").mkdir()
+            text = ["results: begin guest_mm_batch", *KTAP_HEAD.replace(": s", ": guest_mm_batch").splitlines(),
+                    "    1..1", "    ok 1 a", "ok 1 guest_mm_batch", "results: end"]
+            booted.return_value = Ended(PASS, "", text)
+            self.assertEqual(kunit.after_init(build, two), (PASS, "passed"))
+            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
+            self.assertIn("in guest_mm_batch; do", booted.call_args.args[2])
+            self.assertNotIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+            code, line = kunit.after_init(build)
+            self.assertEqual(code, FAIL)
+            self.assertIn("suites missing: mm_batch_pages", line)
+            self.assertEqual(booted.call_args.kwargs["cpus"], 1)
+            with mock.patch.dict(kunit.BOOTS, {"release": [*kunit.BOOTS["release"][:1], two]}), \
+                    mock.patch.object(kunit, "at_boot") as at_boot, mock.patch.object(kunit, "after_init") as after_init:
+                for part in kunit.parts("release")[:-1]:
+                    part.run(build, [])
+            self.assertEqual([call.args[1].name for call in at_boot.call_args_list], ["kunit"])
+            self.assertEqual([call.args[1:] for call in after_init.call_args_list], [(two,), ()])
+
+    def test_every_path_is_switched_off_for_the_selftests(self):
+        with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit.initrd, "archive"), \
+                mock.patch.object(kunit, "judged"), mock.patch.object(kunit.payload, "selftests"), mock.patch.object(kunit.initrd, "failure", return_value=None):
+            kunit.selftests(mock.MagicMock(), [])
+        for name in paths.ORDER:
+            self.assertIn(f" mm_batch.{name}=off", booted.call_args.args[1])
+
+
+class AfterInit(unittest.TestCase):
+    """Needs the built kernel: a suite that lacks what it needs fails, and says what."""
+
+    def test_lacks(self):
+        without_swap = re.sub("swap_on 64\n|swapoff .*\n", "", kunit.LATE_JOB)
+        self.assertEqual(kunit.LATE_JOB.count("swap"), without_swap.count("swap") + 3)
+        code, line = kunit.after_init(built(self.addCleanup), job=without_swap)
+        self.assertEqual(code, FAIL)
+        self.assertIn("guest_mm_batch", line)
+
+
+class Full(unittest.TestCase):
+    """The stamps: fresh, stale, failed, never run."""
+
+    def run_in(self, folder, command="true"):
+        step = steps.Step("s", command, ("input",), 1)
+        with mock.patch.object(steps, "TOP", folder), mock.patch.object(steps, "REPORT", folder / "full.json"), \
+                mock.patch.object(steps, "CACHE", folder), mock.patch.object(steps, "STEPS", [step]), \
+                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s", "RECLAIM_MIB": "9",
+                                             "SCALE": "full", "MM_BATCH_TOOLS": "cache"}):
+            before = steps.state(step, steps.recorded())
+            code = steps.full()
+            return before, code, steps.state(step, steps.recorded())
+
+    def test_stamps(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            (folder / ".gitignore").write_text("*.json\nfull/\n")
+            (folder / "input").write_text("1")
+            self.assertEqual(self.run_in(folder), ("never run", PASS, "fresh"))
+            self.assertEqual(self.run_in(folder), ("fresh", PASS, "fresh"))
+            (folder / "input").write_text("2")
+            self.assertEqual(self.run_in(folder, "true")[0], "stale")
+            self.assertEqual(self.run_in(folder, "false"), ("stale", FAIL, "failed"))
+            self.assertEqual(self.run_in(folder, "false")[0], "failed")
+            # What chose the step, or would change it, is not for the step.
+            for name in "STEP", "MAKEFLAGS", "RECLAIM_MIB", "SCALE":
+                self.assertEqual(self.run_in(folder, f"printenv {name}")[1], FAIL)
+            self.assertEqual(self.run_in(folder, "printenv MM_BATCH_TOOLS")[1], PASS)
+            (folder / "full.json").write_text("{")
+            with self.assertRaisesRegex(Error, "not readable"):
+                self.run_in(folder)
+
+    def test_letters_are_for_who_reads_them(self):
+        letter, patch, list_of = ("patches/p/0000-cover-letter.patch", "patches/p/0001-c.patch", "patches/p/takers.md")
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(steps, "TOP", pathlib.Path(name)):
+            subprocess.run(["git", "init", "-q", name], check=True)
+            (steps.TOP / "patches/p").mkdir(parents=True)
+            for file in letter, patch, list_of, "patches/versions.md":
+                (steps.TOP / file).write_text("1")
+            self.assertEqual(steps.files(steps.Step("s", "true", ("patches/",), 1)), [patch])
+            self.assertEqual(steps.files(steps.Step("s", "true", ("patches/",), 1, prose=True)), [letter, patch, list_of])
+
+    def test_what_may_be_given(self):
+        makefile = "ARCH ?= x\nexport ARCH ROW MM_BATCH_CACHE\nv:\n\t@$(mmb) v $(REPLAY)\n"
+        self.assertEqual(steps.given(makefile), {"ARCH", "ROW", "REPLAY"})
+        # What the help text says that there is.
+        said = subprocess.run(["make", "-C", steps.TOP, "help"], capture_output=True, text=True, check=True).stdout
+        named = set(re.findall(r"\b(?!CONFIG_)([A-Z_]+)=", said))
+        self.assertEqual(named - steps.VARIABLES, {"MM_BATCH_CACHE", "MM_BATCH_TOOLS"})
+
+    def test_a_step_depends_on_what_its_modules_import(self):
+        evaluate = next(s for s in steps.STEPS if s.name == "evaluate")
+        for name in ("measure/rows", "guest/rootfs", "guest/upstream", "base/process", "paths/file_unmap"):
+            self.assertIn(f"tests/tools/mmb/{name}.py", steps.files(evaluate))
+        self.assertNotIn("tests/tools/mmb/suites/kselftest.py", steps.files(evaluate))
+
+    def test_a_verb_depends_on_its_module(self):
+        """What __main__ has of a verb is of a module that the verb's steps depend on."""
+        verbs = {"same-source": "compiled", "patches-check": "check", "mutants": "none", "mutants-kernel": "mutants"}
+        for step in steps.STEPS:
+            name = step.command.split()[1]
+            for module in (steps.TOP / "tests/tools/mmb").glob(f"*/{verbs.get(name, name)}.py"):
+                self.assertIn(str(module.relative_to(steps.TOP)), steps.files(step), step.name)
+
+    def test_no_step_depends_on_what_it_writes(self):
+        check = next(s for s in steps.STEPS if s.name == "patches-check")
+        self.assertIn("patches/contig_free/files", steps.files(check))
+        self.assertNotIn("patches/versions.md", steps.files(check))
+
+    def test_steps_are_verbs(self):
+        """Each step's command and inputs are there."""
+        makefile = (steps.TOP / "Makefile").read_text()
+        for step in steps.STEPS:
+            self.assertIn(f"\n{step.command.split()[1]}:", makefile)
+            for name in step.inputs:
+                self.assertTrue((steps.TOP / name).exists(), f"{step.name}: {name}")
+
+    def test_kernel_mutants(self):
+        """What is planted in user space makes no step of the kernel stale."""
+        kernel = steps.kernel_mutants()
+        self.assertIn("tests/mutants/gate-forgets-poisoning.patch", kernel)
+        self.assertNotIn("tests/mutants/zone-ignored.patch", kernel)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
