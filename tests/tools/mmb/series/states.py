@@ -106,7 +106,7 @@ class States:
             return ended.code or FAIL, f"{failed or ended.why} (console: {log})"
         if self.build.symbol("CONFIG_MM_BATCH_KUNIT_TEST") != "y":
             return PASS, "booted"
-        code, line = verdict(self.build.tree / "tools/testing/kunit/kunit.py", log, log.with_suffix(".xml"))
+        code, line = verdict(self.build.tree, log)
         return code, f"booted, KUnit: {line}" + ("" if code == PASS else f" (console: {log})")
 
     def off(self, unpatched):

@@ -94,8 +94,7 @@ class Guest:
             return Result(KILLED if found.startswith(("limit", "killed")) else SPLAT, found, seconds=seconds)
         log = self.folder / mode / f"{name}.log"
         log.parent.mkdir(exist_ok=True)
-        parser = self.build.tree / "tools/testing/kunit/kunit.py"
-        cases, error = ktap.subtests(parser, "\n".join(output) + "\n", log)
+        cases, error = ktap.subtests(self.build.tree, "\n".join(output) + "\n", log)
         failed = any(status == "fail" for _, status in cases)
         if not error and code not in (0, 4) and not failed:
             error = f"exit code {code}, though no subtest failed"

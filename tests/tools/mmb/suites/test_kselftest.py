@@ -21,7 +21,6 @@ from mmb.guest import payload, rootfs, upstream
 from mmb.suites import expected, kselftest, ktap
 from mmb.suites.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
-PARSER = "tools/testing/kunit/kunit.py"
 OK3 = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "ok"): 1}
 
 
@@ -182,7 +181,7 @@ class Output(unittest.TestCase):
 
     def subtests(self, text):
         with tempfile.TemporaryDirectory() as folder:
-            return ktap.subtests(tree.Base().tree / PARSER, text, pathlib.Path(folder) / "log")
+            return ktap.subtests(tree.Base().tree, text, pathlib.Path(folder) / "log")
 
     def test_tap(self):
         text = "TAP version 13\n1..3\n# words\nok 1 a\nnot ok 2 b\nok 3 c # SKIP no\n"

@@ -30,8 +30,7 @@ class Ktap(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "log"
             log.write_text(text)
-            return ktap.verdict(base.tree / "tools/testing/kunit/kunit.py", log, pathlib.Path(folder) / "junit.xml",
-                                skips)
+            return ktap.verdict(base.tree, log, skips)
 
     def test_pass(self):
         code, line = self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
