@@ -5,7 +5,6 @@ import argparse
 import os
 import sys
 
-from .base.cache import lock
 from .base.errors import FAIL, PASS, Error, say
 from .base.process import die_with_parent
 from .kernel.compiled import same_source
@@ -85,7 +84,6 @@ def do_same_source(arch, built):
     return same_source(Build(base, base.work / "linux", arch), built)
 
 
-# What builds and boots: one at a time.
 VERBS = {
     "kernel": lambda args: do_kernel(args.arch),
     "kunit": lambda args: do_kunit(args.arch),
@@ -101,10 +99,6 @@ VERBS = {
     "checkpatch": lambda args: checkpatch_series(),
     "versions": lambda args: versions(),
     "same-source": lambda args: do_same_source(args.arch, args.built),
-}
-
-# What runs other verbs, or only looks.
-UNLOCKED = {
     "full": lambda args: full.full(),
     "stale": lambda args: full.stale(),
     "mutants-kernel": lambda args: mutants_kernel(args.arch),
@@ -113,7 +107,7 @@ UNLOCKED = {
 
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
-    parser.add_argument("verb", choices=[*VERBS, *UNLOCKED])
+    parser.add_argument("verb", choices=VERBS)
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
     parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
@@ -121,9 +115,6 @@ def main():
     try:
         # Known before a build begins.
         kvm()
-        if args.verb in UNLOCKED:
-            return UNLOCKED[args.verb](args)
-        held = lock()  # noqa: F841 (held until the process ends)
         return VERBS[args.verb](args)
     except Error as error:
         say(f"error: {error}")

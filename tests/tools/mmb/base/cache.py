@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+from contextlib import contextmanager
 
 from .errors import Error
 
@@ -30,16 +31,42 @@ def need_space(mib, what):
                     "free some, or set MM_BATCH_CACHE= to a larger disk")
 
 
-def lock():
-    """One command at a time builds and boots; the lock ends with this process."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    held = open(CACHE / "build.lock", "w")
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Error(f"another mm_batch command is building in {CACHE}",
-                    "wait until it ends, or set MM_BATCH_CACHE= to another folder") from None
-    return held
+class Lock:
+    """Who uses a part of the cache. Users share it; who changes it must be alone. It ends with this process."""
+
+    def __init__(self, name):
+        self.name = name
+        file = CACHE / "locks" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self.file = open(file, "w")
+        self.take(fcntl.LOCK_SH)
+
+    def take(self, how):
+        try:
+            fcntl.flock(self.file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Error(f"another mm_batch command uses {self.name} in {CACHE}",
+                        "wait until it ends, or set MM_BATCH_CACHE= to another folder") from None
+
+    def alone(self):
+        """Until this process ends, or it is shared again."""
+        self.take(fcntl.LOCK_EX)
+
+    def __enter__(self):
+        self.alone()
+
+    def __exit__(self, *_):
+        self.take(fcntl.LOCK_SH)
+
+
+@contextmanager
+def alone(name):
+    """For what takes seconds: whoever comes second waits."""
+    file = CACHE / "locks" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def write_atomically(path, text):

@@ -9,6 +9,14 @@ from .cache import CACHE, write_atomically
 from .errors import say
 
 
+def known(file):
+    """The seconds that steps took when they were last done, by name."""
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError):
+        return {}
+
+
 class Steps:
     """What is being done, and about how long is left.
 
@@ -17,10 +25,7 @@ class Steps:
 
     def __init__(self, what, steps):
         self.file = CACHE / "times.json"
-        try:
-            self.known = json.loads(self.file.read_text())
-        except (OSError, ValueError):
-            self.known = {}
+        self.known = known(self.file)
         self.left = dict(steps)  # name -> seconds if nothing better is known
         self.name = None
         self.since = 0.0
@@ -50,8 +55,9 @@ class Steps:
 
     def done(self):
         if self.name:
-            self.known[self.name] = round(time.monotonic() - self.since, 1)
-            write_atomically(self.file, json.dumps(self.known, indent=1, sort_keys=True))
+            took = {self.name: round(time.monotonic() - self.since, 1)}
+            # Read again: another command may have ended a step meanwhile.
+            write_atomically(self.file, json.dumps(known(self.file) | took, indent=1, sort_keys=True))
             self.left.pop(self.name)
             self.name = None
 

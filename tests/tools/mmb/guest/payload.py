@@ -3,7 +3,7 @@
 
 import platform
 
-from ..base.cache import TOP
+from ..base.cache import TOP, alone
 from ..base.process import run
 from . import initrd, upstream
 
@@ -16,7 +16,8 @@ def module(build, source, name):
     """Builds a module outside of the tree; returns the .ko."""
     out = build.base.work / f"{build.out.name}-{name}"
     out.mkdir(exist_ok=True)
-    run(build.command(f"M={source}", f"MO={out}", "modules"), build.base.work / f"{out.name}.log", f"building {name}")
+    with alone(out.name):
+        run(build.command(f"M={source}", f"MO={out}", "modules"), out.with_name(f"{out.name}.log"), f"building {name}")
     return out / f"{name}.ko"
 
 
@@ -28,8 +29,9 @@ def program(build, source, *include):
     own = build.arch == platform.machine()
     compiler = ["cc"] if own else upstream.compiler(build.arch, initrd.tree(build.arch))
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", *(f"-I{folder}" for folder in include)]
-    run([*compiler, *flags, "-o", part, source], out.with_name(out.name + ".log"), f"building {source.name}")
-    part.replace(out)
+    with alone(out.parent.name):
+        run([*compiler, *flags, "-o", part, source], out.with_name(out.name + ".log"), f"building {source.name}")
+        part.replace(out)
     return out
 
 

@@ -10,7 +10,7 @@ import os
 import pathlib
 import shutil
 
-from ..base.cache import CACHE, TOP, need_space
+from ..base.cache import CACHE, TOP, alone, need_space
 from ..base.errors import FAIL, Error
 from ..base.process import run
 from . import splats, upstream
@@ -114,7 +114,8 @@ def job_image(folder, job, modules=(), folders=None, files=None):
 
 
 def disks(arch, job):
-    return [root_image(arch), job, scratch_image(), slow_image()]
+    with alone("guest"):
+        return [root_image(arch), job, scratch_image(), slow_image()]
 
 
 def modules_of(build):

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 
-from ..base.cache import write_atomically
+from ..base.cache import alone, write_atomically
 from ..base.errors import Error
 from ..base.process import run
 from ..kernel.kbuild import make_command
@@ -51,7 +51,11 @@ def programs(build, sysroot, wanted=()):
 
     A program of `wanted` (mm/cow) that is not there afterwards is an error.
     """
-    out = build.base.work / f"{build.arch}-selftests"
+    with alone(f"{build.arch}-selftests"):
+        return built(build, build.base.work / f"{build.arch}-selftests", sysroot, wanted)
+
+
+def built(build, out, sysroot, wanted):
     installed, stamp, log = out / "installed", out / "key", out / "build.log"
     compile_ = compiler(build.arch, sysroot)
     key = key_of(build.tree, build.arch, compile_, sysroot)

@@ -2,6 +2,7 @@
 """Configuring and building the staged tree."""
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ from ..base.cache import CACHE, TOP, need_space, write_atomically
 from ..base.errors import Error
 from ..base.process import run
 from ..base.progress import Steps
-from .tree import BETTER_C, metered, stage
+from .tree import BETTER_C, hold, metered, stage, stamp_of
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
@@ -25,8 +26,13 @@ OBJECTS = 2000  # of a first build, for its progress
 OURS_IN_C = re.compile(r"^0x[0-9a-f]+\t(rust_helper_mm_batch_\w+)\t", re.M)
 
 
+# The same sources make the same image, whenever and wherever they are built.
+REPRODUCIBLE = ["KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026", "KBUILD_BUILD_VERSION=1", "KBUILD_BUILD_USER=mm",
+                "KBUILD_BUILD_HOST=batch"]
+
+
 def make_command(tree, out, arch):
-    return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}"]
+    return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}", *REPRODUCIBLE]
 
 
 def exported(symvers):
@@ -63,7 +69,8 @@ def folder_name(arch, flavour):
     """Beside each other, for to compare two is what they are for."""
     named, extra = named_config(), os.environ.get("EXTRA_CONFIG")
     return "-".join([arch, flavour, *([named.stem] if named else []),
-                     *([hashlib.sha256(extra.encode()).hexdigest()[:8]] if extra else [])])
+                     *([hashlib.sha256(extra.encode()).hexdigest()[:8]] if extra else []),
+                     *(["meter"] if metered() else [])])
 
 
 class Build:
@@ -132,7 +139,27 @@ class Build:
                    if not re.search(rf"^{s}=", got, re.M)]
         return [s for s in missing if not re.search(rf"^# {s} is not set$|^{s}=n$", text, re.M)]
 
+    def key(self):
+        """Changes with anything that decides what is built."""
+        digest = hashlib.sha256(repr((self.base.version, self.fragments(), self.variables, REPRODUCIBLE)).encode())
+        for tool in ["rustc", "-vV"], ["clang", "--version"], ["cc", "--version"], ["bindgen", "--version"]:
+            digest.update(subprocess.run(tool, capture_output=True, check=True).stdout)
+        for name in json.loads(stamp_of(self.tree).read_text()):
+            digest.update(f"\0{name}\0".encode() + (self.tree / name).read_bytes())
+        return digest.hexdigest()
+
     def build(self, steps=None):
+        """Builds what is not built yet, and has it stay so until this process ends."""
+        lock, stamp, key = hold(self.out), self.out / "mm_batch.built", self.key()
+        # A user's tree may have changed anywhere.
+        if self.image.exists() and stamp.exists() and stamp.read_text() == key and not self.base.users:
+            return
+        with lock:
+            stamp.unlink(missing_ok=True)
+            self.make(steps)
+            write_atomically(stamp, key)
+
+    def make(self, steps):
         need_space(4000, "a kernel build")
         self.configure()
         seen = 0
@@ -155,6 +182,7 @@ class Build:
 
         In a build of its own: the flag rebuilds all Rust.
         """
+        hold(self.out).alone()
         self.configure()
         crate = self.out / "mm/mm_batch/mm_batch.o"
         crate.unlink(missing_ok=True)
@@ -192,6 +220,8 @@ def staged_build(arch, what, more=None):
     steps.start(stage_step, "the kernel source and the series")
     base, tree = stage()
     build = Build(base, tree, arch, kind)
+    # What it leaves is beside the build, by its name.
+    hold(build.out.with_name(f"{build.out.name}-{what}")).alone()
     steps.start(build_step, f"building the {kind} kernel")
     build.build(steps)
     return build, steps

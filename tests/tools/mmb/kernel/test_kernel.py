@@ -115,11 +115,15 @@ class BadInput(unittest.TestCase):
 
     def test_two_at_once(self):
         with tempfile.TemporaryDirectory() as cache:
-            holder = subprocess.Popen(["flock", f"{cache}/build.lock", "sleep", "20"])
+            source = str(tree.Base().tree)
+            with mock.patch.dict(os.environ, {"KSRC": source}):
+                lock = pathlib.Path(cache) / "locks" / f"{tree.Base().work.name}-linux"
+            lock.parent.mkdir()
+            holder = subprocess.Popen(["flock", lock, "sleep", "20"])
             try:
-                while subprocess.run(["flock", "-n", f"{cache}/build.lock", "true"]).returncode == 0:
+                while subprocess.run(["flock", "-n", lock, "true"]).returncode == 0:
                     pass
-                self.assertIn("another mm_batch command", self.mmb("stage", MM_BATCH_CACHE=cache))
+                self.assertIn("another mm_batch command uses", self.mmb("stage", KSRC=source, MM_BATCH_CACHE=cache))
             finally:
                 holder.kill()
                 holder.wait()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel tree that is built: a copy of the base with the series applied.
+"""The kernel trees that are built: copies of the base with the series applied.
 
 The base (the cache's, KSRC= or KDIR=) is only read. Files are replaced only where their content
-changes, so that an edit of one source rebuilds one object.
+changes, so that an edit of one source rebuilds one object. What is for evaluation only, the meter and what C is
+offered, has trees of its own, so that no build rewrites the sources of another.
 """
 
 import hashlib
@@ -12,9 +13,10 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 from itertools import takewhile
 
-from ..base.cache import CACHE, TOP, brought, need_space, write_atomically
+from ..base.cache import CACHE, TOP, Lock, brought, need_space, write_atomically
 from ..base.errors import Error, say
 from ..paths import PATHS
 from . import hooks
@@ -80,11 +82,15 @@ def copy_base(base, tree, patched):
     if tree.exists() and not base.users:
         return
     need_space(3000, "a copy of the kernel source")
-    part = tree.with_name("linux.part")
+    part = tree.with_name(f"{tree.name}.part")
     if not tree.exists():
         say(f"copying {base.tree} (1.8 GB)")
         shutil.rmtree(part, ignore_errors=True)
-        shutil.copytree(base.tree, part, symlinks=True, ignore=built_files if base.users else None)
+        if base.users:
+            shutil.copytree(base.tree, part, symlinks=True, ignore=built_files)
+        else:
+            # Nobody writes to a file of these trees: it is replaced.
+            shutil.copytree(base.tree, part, symlinks=True, copy_function=os.link)
         part.rename(tree)
         return
     for folder, folders, files in os.walk(base.tree):
@@ -134,6 +140,12 @@ def metered():
     return os.environ.get("METER") == "1"
 
 
+def variant():
+    """The end of the name of the tree that is built."""
+    wanted = ((BETTER_C, os.environ.get("CONFIG") == BETTER_C), ("meter", metered()))
+    return "".join(f"-{name}" for name, is_wanted in wanted if is_wanted)
+
+
 def patches_of(path, folder=TOP / "patches"):
     """The patches of a folder in their order, without its cover letter."""
     return sorted(p for p in (folder / path).glob("[0-9]*.patch") if not p.name.startswith("0000-"))
@@ -157,10 +169,13 @@ def touched_by(patches):
     return set(re.findall(r"^\+\+\+ b/(.*)$", "".join(p.read_text() for p in patches), re.M))
 
 
-def patched_files(base, scratch):
+def patched_files(base):
     """The files that the series touches, with their new content."""
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(dir=base.work) as scratch:
+        return patched_in(base, pathlib.Path(scratch))
+
+
+def patched_in(base, scratch):
     patches = series()
     touched = sorted(touched_by(patches))
     for name in touched:
@@ -188,9 +203,14 @@ def our_files():
     return files
 
 
-def lend(base, name):
+def stamp_of(tree):
+    """The list of what is not the base's in a tree."""
+    return tree.with_name(f"{tree.name}.touched.json")
+
+
+def lend(tree, name):
     """Says that a file of the tree is about to be changed: stage() will bring it back, whatever happens."""
-    stamp = base.work / "touched.json"
+    stamp = stamp_of(tree)
     write_atomically(stamp, json.dumps(sorted(set(json.loads(stamp.read_text())) | {name})))
 
 
@@ -205,20 +225,49 @@ def put_back(base, tree, names):
 
 
 def stage():
-    """Makes the tree what it should be; returns the base and the tree."""
+    """Makes the tree what it should be; returns the base and the tree, which stays so until this process ends."""
     base = Base()
-    tree = base.work / "linux"
+    tree = base.work / f"linux{variant()}"
     base.work.mkdir(parents=True, exist_ok=True)
-    stamp = base.work / "touched.json"
+    stamp = stamp_of(tree)
+    wanted = patched_files(base) | our_files()
+    lock = hold(tree)
+    if not is_staged(base, tree, stamp, wanted):
+        with lock:
+            bring_up_to_date(base, tree, stamp, wanted)
+    hooks.check(base.tree / "mm/page_alloc.c", base.version)
+    return base, tree
+
+
+# The locks of the trees and builds that this process uses.
+HELD = []
+
+
+def hold(folder):
+    """Says that a tree or a build is in use, until this process ends; returns its lock."""
+    HELD.append(Lock(f"{folder.parent.name}-{folder.name}"))
+    return HELD[-1]
+
+
+def let_go():
+    """Says that this process uses none of them any more."""
+    while HELD:
+        HELD.pop().file.close()
+
+
+def is_staged(base, tree, stamp, wanted):
+    """Whether there is nothing to do. A user's tree may have changed anywhere."""
+    return (not base.users and stamp.exists() and tree.exists() and json.loads(stamp.read_text()) == sorted(wanted)
+            and all((tree / name).is_file() and (tree / name).read_bytes() == content
+                    for name, content in wanted.items()))
+
+
+def bring_up_to_date(base, tree, stamp, wanted):
     before = json.loads(stamp.read_text()) if stamp.exists() else []
     copy_base(base, tree, set(before))
-
-    wanted = patched_files(base, base.work / "series") | our_files()
     write_atomically(stamp, json.dumps(sorted(set(before) | set(wanted))))
     put_back(base, tree, set(before) - set(wanted))
     changed = sum(replace(tree / name, content) for name, content in wanted.items())
     write_atomically(stamp, json.dumps(sorted(wanted)))
     if changed:
         say(f"{changed} files of the series brought up to date in {tree}")
-    hooks.check(base.tree / "mm/page_alloc.c", base.version)
-    return base, tree

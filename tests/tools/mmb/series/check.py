@@ -2,8 +2,8 @@
 """make patches-check: what make series wrote applies, builds and boots patch by patch, leaves nothing behind
 when it is off, builds in other configurations, and pleases checkpatch.
 
-QUICK=1 is for CI: of the patches, only each path's last is built, and none is booted. FULL=1 adds each patch with the series off, configurations, and
-patches/versions.md.
+QUICK=1 is for CI: of the patches, only each path's last is built, and none is booted. FULL=1 adds each patch with
+the series off, configurations, and patches/versions.md.
 """
 
 import itertools
@@ -17,7 +17,8 @@ from ..base.cache import TOP, write_atomically
 from ..base.errors import FAIL, PASS, Error, say
 from ..base.progress import Steps
 from ..kernel.kbuild import Build
-from ..kernel.tree import BETTER_C, OFFERED, SERIES, Base, copy_base, offered, patches_of, put_back, stage, touched_by
+from ..kernel.tree import (BETTER_C, OFFERED, SERIES, Base, copy_base, hold, offered, patches_of, put_back, stage, stamp_of,
+                           touched_by)
 from . import applies
 from .configurations import DISTRIBUTION, FULL, VariantBuild
 from .states import States
@@ -218,7 +219,9 @@ def steps_of(chosen, quick, variants, full):
 def own_build(base, names, arch):
     """What takes each state in turn: a tree and a build of its own, as every header that a patch touches would make
     the kernel that is tested be built anew."""
-    tree, stamp = base.work / "series-linux", base.work / "series-touched.json"
+    tree = base.work / "linux-series"
+    stamp = stamp_of(tree)
+    hold(tree).alone()
     before = set(json.loads(stamp.read_text())) if stamp.exists() else set()
     copy_base(base, tree, before)
     put_back(base, tree, before - set(names))
@@ -239,23 +242,21 @@ def patches_check(arch):
     steps = Steps("patches-check", steps_of(chosen, quick, variants, full))
     table = Table()
     names = applies.touched(folders)
-    try:
-        git = check_applies(table, steps, base, tree, names, folders, quick)
-        steps.start("series checkpatch", "checkpatch --strict")
-        for patch in patches:
-            table.add("checkpatch", patch.name[:60], *checkpatch(tree, patch))
-        states = States(own_build(base, names, arch), git)
-        check_states(table, steps, states, chosen, quick)
-        check_without(table, steps, states, full)
-        check_variants(table, steps, base, tree, states, variants)
-        if full:
-            steps.start("series versions", "applying it to other versions")
-            found = applies.write_versions(base, names, folders)
-            applied = sum(result == "yes" for result in found.values())
-            table.add("versions", applies.TABLE.name, PASS, f"applies to {applied} of {len(found)}")
-        steps.done()
-    finally:
-        stage()
+    git = check_applies(table, steps, base, tree, names, folders, quick)
+    steps.start("series checkpatch", "checkpatch --strict")
+    for patch in patches:
+        table.add("checkpatch", patch.name[:60], *checkpatch(tree, patch))
+    states = States(own_build(base, names, arch), git)
+    check_states(table, steps, states, chosen, quick)
+    check_without(table, steps, states, full)
+    states.enter(len(states.commits) - 1)
+    check_variants(table, steps, base, states.build.tree, states, variants)
+    if full:
+        steps.start("series versions", "applying it to other versions")
+        found = applies.write_versions(base, names, folders)
+        applied = sum(result == "yes" for result in found.values())
+        table.add("versions", applies.TABLE.name, PASS, f"applies to {applied} of {len(found)}")
+    steps.done()
     table.show()
     return table.code
 

@@ -84,7 +84,7 @@ def warned(log, tree, names):
 
 
 class VariantBuild:
-    """A configuration in a folder of its own, on the staged tree."""
+    """A configuration in a folder of its own, of a tree that has the whole series."""
 
     def __init__(self, base, tree, variant):
         self.variant = variant
@@ -136,7 +136,7 @@ class Edited:
     def __init__(self, build, edit):
         self.edit = edit
         if edit:
-            lend(build.base, edit[0])
+            lend(build.tree, edit[0])
             self.file = build.tree / edit[0]
             self.before = self.file.read_bytes()
 
