@@ -52,7 +52,7 @@ kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min beyond make kernel)
 	@METER=1 $(mmb) kernel >/dev/null
-	@METER=1 $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
+	@METER=1 $(with) workshop $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
 shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
@@ -82,7 +82,7 @@ same-source: ## the files that the kernel and cargo compiled are the same, by SH
 	@tests/tools/same-source
 
 full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (11 h if nothing is fresh)
-	@$(with) kernel python3 -m mmb full
+	@$(with) workshop $(with) kernel python3 -m mmb full
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
 	@$(with) kernel python3 -m mmb stale

@@ -30,6 +30,10 @@ kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
 	qemu-system-x86_64 qemu-system-aarch64 mke2fs"
 threads_programs="qemu-system-x86_64"
 
+# What our own tools are built upon, beside Python.
+workshop_packages="ninja-build"
+workshop_programs="ninja"
+
 # For boots with a host thread per guest CPU: with these QEMU 7.2 ends some of them in an oops (README, limits).
 threads_suites="$tools_suite $tools_suite-backports"
 threads_packages="qemu-system-x86/$tools_suite-backports qemu-system-common/$tools_suite-backports

@@ -19,7 +19,7 @@ from .measure.meter import meter
 from .measure.profile import profile
 from .series.check import checkpatch_series, patches_check, versions
 from .series.write import make_series
-from .full import steps as full
+from .full import lanes
 
 
 def do_kernel(arch):
@@ -99,8 +99,10 @@ VERBS = {
     "checkpatch": lambda args: checkpatch_series(),
     "versions": lambda args: versions(),
     "same-source": lambda args: do_same_source(args.arch, args.built),
-    "full": lambda args: full.full(),
-    "stale": lambda args: full.stale(),
+    "full": lambda args: lanes.full(),
+    "full-kernel": lambda args: lanes.build_kernel(args.name),
+    "full-step": lambda args: lanes.run_step(args.name),
+    "stale": lambda args: lanes.stale(),
     "mutants-kernel": lambda args: mutants_kernel(args.arch),
 }
 
@@ -108,6 +110,7 @@ VERBS = {
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
     parser.add_argument("verb", choices=VERBS)
+    parser.add_argument("name", nargs="?", help="of a step, or of a kernel of make full")
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
     parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])

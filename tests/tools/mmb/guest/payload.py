@@ -9,6 +9,7 @@ from . import initrd, upstream
 
 BENCH = TOP / "tests/kernel/bench"
 SELFTESTS = TOP / "tests/kernel/selftests"
+WORKLOADS = TOP / "tests/kernel/workloads"
 STEP = {"module": 20}
 
 
@@ -39,6 +40,11 @@ def selftests(build):
     """The files of our selftests: scripts, and programs, which it builds."""
     headers = build.tree / "tools/testing/selftests"
     return [*sorted(SELFTESTS.rglob("*.sh")), *(program(build, p, headers) for p in sorted(SELFTESTS.glob("*.c")))]
+
+
+def workloads(build):
+    """The programs of the evaluation's rows, built."""
+    return [program(build, source) for source in sorted(WORKLOADS.glob("*.c"))]
 
 
 def modules(build, steps):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The verdict on KTAP, the suites that run after init, and the stamps of `make full`, tested."""
+"""The verdict on KTAP, and the suites that run after init, tested."""
 
 import os
 import pathlib
@@ -19,7 +19,6 @@ from mmb.kernel import tree
 from mmb.guest import initrd, rootfs, splats
 from mmb.guest.boot import Ended
 from mmb.suites import ktap, kunit
-from mmb.full import steps
 
 KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
 
@@ -257,91 +256,6 @@ class AfterInit(unittest.TestCase):
         code, line = kunit.after_init(built(self.addCleanup), job=without_swap)
         self.assertEqual(code, FAIL)
         self.assertIn("guest_mm_batch", line)
-
-
-class Full(unittest.TestCase):
-    """The stamps: fresh, stale, failed, never run."""
-
-    def run_in(self, folder, command="true"):
-        step = steps.Step("s", command, ("input",), 1)
-        with mock.patch.object(steps, "TOP", folder), mock.patch.object(steps, "REPORT", folder / "full.json"), \
-                mock.patch.object(steps, "CACHE", folder), mock.patch.object(steps, "STEPS", [step]), \
-                mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s", "RECLAIM_MIB": "9",
-                                             "SCALE": "full", "MM_BATCH_TOOLS": "cache"}):
-            before = steps.state(step, steps.recorded())
-            code = steps.full()
-            return before, code, steps.state(step, steps.recorded())
-
-    def test_stamps(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            subprocess.run(["git", "init", "-q", folder], check=True)
-            (folder / ".gitignore").write_text("*.json\nfull/\n")
-            (folder / "input").write_text("1")
-            self.assertEqual(self.run_in(folder), ("never run", PASS, "fresh"))
-            self.assertEqual(self.run_in(folder), ("fresh", PASS, "fresh"))
-            (folder / "input").write_text("2")
-            self.assertEqual(self.run_in(folder, "true")[0], "stale")
-            self.assertEqual(self.run_in(folder, "false"), ("stale", FAIL, "failed"))
-            self.assertEqual(self.run_in(folder, "false")[0], "failed")
-            # What chose the step, or would change it, is not for the step.
-            for name in "STEP", "MAKEFLAGS", "RECLAIM_MIB", "SCALE":
-                self.assertEqual(self.run_in(folder, f"printenv {name}")[1], FAIL)
-            self.assertEqual(self.run_in(folder, "printenv MM_BATCH_TOOLS")[1], PASS)
-            (folder / "full.json").write_text("{")
-            with self.assertRaisesRegex(Error, "not readable"):
-                self.run_in(folder)
-
-    def test_letters_are_for_who_reads_them(self):
-        letter, patch, list_of = ("patches/p/0000-cover-letter.patch", "patches/p/0001-c.patch", "patches/p/takers.md")
-        with tempfile.TemporaryDirectory() as name, mock.patch.object(steps, "TOP", pathlib.Path(name)):
-            subprocess.run(["git", "init", "-q", name], check=True)
-            (steps.TOP / "patches/p").mkdir(parents=True)
-            for file in letter, patch, list_of, "patches/versions.md":
-                (steps.TOP / file).write_text("1")
-            self.assertEqual(steps.files(steps.Step("s", "true", ("patches/",), 1)), [patch])
-            self.assertEqual(steps.files(steps.Step("s", "true", ("patches/",), 1, prose=True)), [letter, patch, list_of])
-
-    def test_what_may_be_given(self):
-        makefile = "ARCH ?= x\nexport ARCH ROW MM_BATCH_CACHE\nv:\n\t@$(mmb) v $(REPLAY)\n"
-        self.assertEqual(steps.given(makefile), {"ARCH", "ROW", "REPLAY"})
-        # What the help text says that there is.
-        said = subprocess.run(["make", "-C", steps.TOP, "help"], capture_output=True, text=True, check=True).stdout
-        named = set(re.findall(r"\b(?!CONFIG_)([A-Z_]+)=", said))
-        self.assertEqual(named - steps.VARIABLES, {"MM_BATCH_CACHE", "MM_BATCH_TOOLS"})
-
-    def test_a_step_depends_on_what_its_modules_import(self):
-        evaluate = next(s for s in steps.STEPS if s.name == "evaluate")
-        for name in ("measure/rows", "guest/rootfs", "guest/upstream", "base/process", "paths/file_unmap"):
-            self.assertIn(f"tests/tools/mmb/{name}.py", steps.files(evaluate))
-        self.assertNotIn("tests/tools/mmb/suites/kselftest.py", steps.files(evaluate))
-
-    def test_a_verb_depends_on_its_module(self):
-        """What __main__ has of a verb is of a module that the verb's steps depend on."""
-        verbs = {"same-source": "compiled", "patches-check": "check", "mutants": "none", "mutants-kernel": "mutants"}
-        for step in steps.STEPS:
-            name = step.command.split()[1]
-            for module in (steps.TOP / "tests/tools/mmb").glob(f"*/{verbs.get(name, name)}.py"):
-                self.assertIn(str(module.relative_to(steps.TOP)), steps.files(step), step.name)
-
-    def test_no_step_depends_on_what_it_writes(self):
-        check = next(s for s in steps.STEPS if s.name == "patches-check")
-        self.assertIn("patches/contig_free/files", steps.files(check))
-        self.assertNotIn("patches/versions.md", steps.files(check))
-
-    def test_steps_are_verbs(self):
-        """Each step's command and inputs are there."""
-        makefile = (steps.TOP / "Makefile").read_text()
-        for step in steps.STEPS:
-            self.assertIn(f"\n{step.command.split()[1]}:", makefile)
-            for name in step.inputs:
-                self.assertTrue((steps.TOP / name).exists(), f"{step.name}: {name}")
-
-    def test_kernel_mutants(self):
-        """What is planted in user space makes no step of the kernel stale."""
-        kernel = steps.kernel_mutants()
-        self.assertIn("tests/mutants/gate-forgets-poisoning.patch", kernel)
-        self.assertNotIn("tests/mutants/zone-ignored.patch", kernel)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a step depends on, as a hash: what runs, and what judges it.
+
+A step that boots is stamped by the image, the modules and programs of its guest, scripts, and our own modules without
+comments and documentation: not by sources. So a comment makes none of them stale, once the kernel was built and has
+turned out to be the same. A step that reads prose, as lint does, is stamped by all of its files.
+
+report/full.json, which is tracked, says what passed with which hash, and of which sources each kernel was built.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import re
+import subprocess
+
+from ..base.cache import TOP, write_atomically
+from ..base.errors import Error
+from ..guest import payload, rootfs, upstream
+from ..guest.boot import THREADS_ARCH, emulator, version
+from ..guest.initrd import tree
+from .steps import STEPS
+
+REPORT = TOP / "report/full.json"
+ROOT = TOP / "tests/tools"
+# What kernels and the programs of guests are built of.
+SOURCES = ("rust/mm_batch/", "patches/", "tests/tools/fetch/packages.sh",
+           *(f"tests/kernel/{name}" for name in ("config/", "kunit/", "bench/", "selftests/*.[ch]", "workloads/*.[ch]")))
+# What a step writes.
+WRITTEN = "patches/versions.md"
+# What is for people alone.
+PROSE = re.compile(r"\.md$|/0000-cover-letter\.patch$")
+
+
+def files(names, prose):
+    """The files of the work tree that are meant, without what a step itself writes."""
+    listed = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *names],
+                            capture_output=True)
+    if listed.returncode:
+        why = (listed.stderr.decode().strip().splitlines() or ["no reason given"])[0]
+        raise Error(f"git does not list the files of {TOP} ({why})", "use a clone that git takes for its own")
+    return sorted(name for name in set(listed.stdout.decode().split("\0")) - {"", WRITTEN}
+                  if (prose or not PROSE.search(name)) and (TOP / name).is_file())
+
+
+def sources(module):
+    """A module's file, or the files of one that is a folder."""
+    path = ROOT / module.replace(".", "/")
+    return sorted(path.glob("[!t]*.py")) if path.is_dir() else [path.with_suffix(".py")]
+
+
+def imported(module):
+    """The modules of ours that a module imports, as in mmb.guest.boot."""
+    for source in sources(module):
+        package = source.relative_to(ROOT).parent.parts
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                room = ".".join([*package[:len(package) - node.level + 1], *filter(None, [node.module])])
+                modules = [f"{room}.{name.name}" for name in node.names]
+                # What is imported of a room is a module of it; else it is what a module has.
+                yield from [m for m in modules if sources(m)[0].is_file()] or [room]
+
+
+def closure(modules):
+    """These modules, and all that they import."""
+    found, new = set(), {f"mmb.{name}" for name in modules}
+    while new:
+        found |= new
+        new = {other for module in new for other in imported(module)} - found
+    return sorted({source for module in found for source in sources(module)})
+
+
+def code_of(path):
+    """What of a file counts where prose does not."""
+    text = path.read_bytes()
+    if path.suffix == ".py":
+        return without_documentation(text).encode()
+    if path.is_relative_to(TOP / "patches") and path.suffix == ".patch":
+        # Without its message.
+        return text[max(text.find(b"\ndiff --git"), 0):]
+    return re.sub(rb"(^|[ \t]+)#.*", b"", text, flags=re.M) if path.suffix == ".list" else text
+
+
+def without_documentation(text):
+    """Python as the interpreter has it."""
+    parsed = ast.parse(text)
+    for node in ast.walk(parsed):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body[0] = ast.Pass()
+    return ast.dump(parsed)
+
+
+def hash_of(names, prose=True):
+    """SHA-256 over the names and contents of files."""
+    digest = hashlib.sha256()
+    for name in files(names, prose):
+        content = (TOP / name).read_bytes() if prose else code_of(TOP / name)
+        digest.update(f"\0{name}\0".encode() + hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+def what_runs(build, steps):
+    """SHA-256 over a kernel's image, and the modules and programs of its guests, which are built."""
+    modules = sorted({*payload.modules(build, steps), *rootfs.modules_of(build)})
+    programs = [*payload.selftests(build), *payload.workloads(build)]
+    root = tree(build.arch)
+    installed = sorted(p for p in upstream.programs(build, root).rglob("*") if p.is_file())
+    emulators = {emulator(build.arch, threads) for threads in (False, build.arch == THREADS_ARCH)}
+    digest = hashlib.sha256(" ".join(sorted(map(version, emulators))).encode())
+    digest.update(root.with_name(f"{root.name}.complete").read_bytes())
+    for name in (build.image, *modules, *programs, *installed):
+        digest.update(f"\0{name.name}\0".encode() + name.read_bytes())
+    return digest.hexdigest()
+
+
+def recorded():
+    """What the report says: of kernels, and of steps, by name."""
+    try:
+        found = json.loads(REPORT.read_text())
+        return found.get("kernels", {}), {s["name"]: s for s in found["steps"]}
+    except FileNotFoundError:
+        return {}, {}
+    except (ValueError, KeyError, AttributeError) as error:
+        raise Error(f"{REPORT} is not readable ({error})", "remove it, or restore it from git") from None
+
+
+def record(kernels, steps):
+    write_atomically(REPORT, json.dumps({"kernels": kernels, "steps": [steps[s.name] for s in STEPS if s.name in steps]},
+                                        indent=1) + "\n")
+
+
+def inputs(step, kernels):
+    """The hash of what a step depends on, or None if one of its kernels was not built of the present sources."""
+    now = hash_of(SOURCES) if step.kernels else None
+    digest = hashlib.sha256(step.command.encode())
+    for name in step.kernels:
+        known = kernels.get(name)
+        if not known or known["sources"] != now:
+            return None
+        digest.update(known["runs"].encode())
+    for source in closure(step.judges):
+        digest.update(f"\0{source.name}\0{without_documentation(source.read_bytes())}".encode())
+    digest.update(hash_of(step.files, step.prose).encode())
+    return digest.hexdigest()
+
+
+def state(step):
+    """fresh, failed (on these inputs), stale, never run, or not known until kernels are built."""
+    kernels, steps = recorded()
+    was, now = steps.get(step.name), inputs(step, kernels)
+    if not was:
+        return "never run"
+    if not now:
+        return f"not known, until {', '.join(step.kernels)} is built of the present sources"
+    if was["inputs"] != now:
+        return "stale"
+    return "fresh" if was["status"] == "pass" else "failed"

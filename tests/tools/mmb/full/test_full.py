@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0
+"""make full, itself tested: what makes a step stale, what does not, and what ninja is told."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from mmb.base.cache import TOP
+from mmb.base.errors import FAIL, PASS, Error
+from mmb.full import lanes, stamps, steps
+
+
+def repository(folder, files):
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+class Stamps(unittest.TestCase):
+    """fresh, failed, stale, never run, or not known: of a step that boots a kernel."""
+
+    STEP = steps.Step("s", "true", 1, ("release",), ("suites.judge",), ("tests/kernel/expected.list",))
+    FILES = {
+        ".gitignore": "report/\nout/\n",
+        "README.md": "1",
+        "rust/mm_batch/x.rs": "// one\nfn f() {}\n",
+        "patches/p/0001-x.patch": "Subject: x\n\nWhy.\n---\ndiff --git a/x b/x\n+int x;\n",
+        "tests/kernel/expected.list": "test one 3  # a comment\n",
+        "tests/tools/mmb/suites/judge.py": '"""What it is."""\nfrom ..base import errors\nONE = 1\n',
+        "tests/tools/mmb/base/errors.py": "TWO = 2\n",
+        "tests/tools/mmb/measure/report.py": "THREE = 3\n",
+    }
+
+    def setUp(self):
+        self.top = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        repository(self.top, self.FILES)
+        for module, name, value in ((stamps, "TOP", self.top), (stamps, "ROOT", self.top / "tests/tools"),
+                                    (stamps, "REPORT", self.top / "report/full.json"), (stamps, "STEPS", [self.STEP]),
+                                    (lanes, "STEPS", [self.STEP]), (lanes, "TOP", self.top), (lanes, "LOGS", self.top)):
+            self.enterContext(mock.patch.object(module, name, value))
+        self.build("image")
+
+    def build(self, image):
+        """The edge of the kernel, of which this image comes."""
+        with mock.patch.object(lanes, "staged_build", return_value=(mock.Mock(), mock.Mock())), \
+                mock.patch.object(lanes, "what_runs", return_value=image), mock.patch.dict(os.environ):
+            lanes.build_kernel("release")
+
+    def change(self, name, old, new):
+        text = (self.top / name).read_text()
+        self.assertIn(old, text)
+        (self.top / name).write_text(text.replace(old, new))
+
+    def state(self):
+        return stamps.state(self.STEP)
+
+    def test_from_never_run_to_failed(self):
+        self.assertEqual(self.state(), "never run")
+        self.assertEqual((lanes.run_step("s"), self.state()), (PASS, "fresh"))
+        self.change("tests/kernel/expected.list", "3", "4")
+        self.assertEqual(self.state(), "stale")
+        with mock.patch.object(lanes, "logged", return_value=(1, 2, 0.5)):
+            self.assertEqual((lanes.run_step("s"), self.state()), (FAIL, "failed"))
+
+    def test_what_is_fresh_is_not_run(self):
+        lanes.run_step("s")
+        with mock.patch.object(lanes, "logged") as logged:
+            self.assertEqual(lanes.run_step("s"), PASS)
+        logged.assert_not_called()
+
+    def test_prose_leaves_it_fresh(self):
+        lanes.run_step("s")
+        for name, old, new in (("README.md", "1", "2"), ("tests/tools/mmb/measure/report.py", "3", "4"),
+                               ("tests/tools/mmb/suites/judge.py", "What", "# That"),
+                               ("tests/kernel/expected.list", "a comment", "another")):
+            self.change(name, old, new)
+        self.build("image")
+        self.assertEqual(self.state(), "fresh")
+        for name, old, new in (("rust/mm_batch/x.rs", "one", "two"), ("patches/p/0001-x.patch", "Why.", "So.")):
+            self.change(name, old, new)
+            self.assertIn("not known, until release is built", self.state())
+            self.build("image")
+            self.assertEqual(self.state(), "fresh")
+
+    def test_an_instruction_makes_it_stale(self):
+        lanes.run_step("s")
+        self.change("rust/mm_batch/x.rs", "{}", "{ g() }")
+        self.build("another image")
+        self.assertEqual(self.state(), "stale")
+
+    def test_a_judge_makes_it_stale(self):
+        for name, old, new in (("tests/tools/mmb/suites/judge.py", "ONE = 1", "ONE = 2"),
+                               ("tests/tools/mmb/base/errors.py", "2", "3")):
+            self.assertEqual((lanes.run_step("s"), self.state()), (PASS, "fresh"))
+            self.change(name, old, new)
+            self.assertEqual(self.state(), "stale", name)
+
+    def test_what_changes_meanwhile(self):
+        def command(*_):
+            self.change("tests/kernel/expected.list", "3", "5")
+            return 0, 1, 0.1
+
+        with mock.patch.object(lanes, "logged", command), self.assertRaisesRegex(Error, "changed while it ran"):
+            lanes.run_step("s")
+
+    def test_a_report_that_is_broken(self):
+        (self.top / "report/full.json").write_text("{")
+        with self.assertRaisesRegex(Error, "not readable"):
+            self.state()
+
+    def test_letters_are_for_who_reads_them(self):
+        names = [f"patches/p/{name}" for name in ("0000-cover-letter.patch", "0001-x.patch", "takers.md")]
+        for name in (names[0], names[2], "patches/versions.md"):
+            (self.top / name).write_text("1")
+        self.assertEqual(stamps.files(("patches/",), prose=False), [names[1]])
+        self.assertEqual(stamps.files(("patches/",), prose=True), names)
+
+    def test_no_repository(self):
+        shutil.rmtree(self.top / ".git")
+        with self.assertRaisesRegex(Error, "git does not list the files"):
+            self.state()
+
+
+class Declared(unittest.TestCase):
+    """The steps as they are."""
+
+    def test_each_is_a_verb_and_depends_on_what_is_there(self):
+        makefile = (TOP / "Makefile").read_text()
+        for step in steps.STEPS:
+            self.assertIn(f"\n{step.command.split()[1]}:", makefile)
+            for name in step.files:
+                self.assertTrue(stamps.files((name,), prose=True), f"{step.name}: {name}")
+            for module in step.judges:
+                self.assertTrue(stamps.sources(f"mmb.{module}")[0].is_file(), f"{step.name}: {module}")
+            self.assertTrue(step.kernels or step.files, step.name)
+
+    def test_a_judge_is_judged_by_what_it_imports(self):
+        found = {str(source.relative_to(TOP / "tests/tools/mmb")) for source in stamps.closure(("measure.evaluate",))}
+        self.assertLessEqual({"measure/rows.py", "guest/rootfs.py", "base/process.py", "paths/file_unmap.py"}, found)
+        self.assertFalse({name for name in found if name.startswith(("suites/", "series/")) or "test_" in name})
+
+    def test_only_what_is_planted_in_a_kernel_is_of_the_kernels(self):
+        names = {pathlib.Path(name).name for name in steps.kernel_mutants()}
+        self.assertIn("gate-forgets-poisoning.patch", names)
+        self.assertNotIn("zone-ignored.patch", names)
+
+    def test_what_may_be_given(self):
+        makefile = "ARCH ?= x\nexport ARCH ROW MM_BATCH_CACHE\nv:\n\t@$(mmb) v $(REPLAY)\n"
+        self.assertEqual(lanes.given(makefile), {"ARCH", "ROW", "REPLAY"})
+        # What the help text says that there is.
+        said = subprocess.run(["make", "-C", TOP, "help"], capture_output=True, text=True, check=True).stdout
+        named = set(re.findall(r"\b(?!CONFIG_)([A-Z_]+)=", said))
+        self.assertEqual(named - lanes.VARIABLES, {"MM_BATCH_CACHE", "MM_BATCH_TOOLS"})
+
+    def test_no_such_step(self):
+        with mock.patch.dict(os.environ, {"STEP": "none"}), self.assertRaisesRegex(Error, "STEP=none matches no step"):
+            lanes.chosen()
+
+    def test_what_chose_a_step_is_not_for_it(self):
+        with mock.patch.dict(os.environ, {"STEP": "s", "MAKEFLAGS": " -- STEP=s", "RECLAIM_MIB": "9", "SCALE": "full",
+                                          "MM_BATCH_TOOLS": "cache"}):
+            self.assertFalse({"STEP", "MAKEFLAGS", "RECLAIM_MIB", "SCALE"} & set(lanes.environment()))
+            self.assertIn("MM_BATCH_TOOLS", lanes.environment())
+
+
+class Ninja(unittest.TestCase):
+    """What ninja makes of the file: kernels first, failures stop nobody, two of what builds never at once."""
+
+    def test_order(self):
+        some = [steps.Step("boots", "", 1, ("release", "debug")), steps.Step("builds", "", 1, builds=True),
+                steps.Step("fails", "", 1, ("release",))]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            script = folder / "tests/tools/fetch/with"
+            script.parent.mkdir(parents=True)
+            script.write_text(f"#!/bin/sh\nshift 4\necho begin $* >>{folder}/said\nsleep 0.2\n"
+                              f"echo end $* >>{folder}/said\n[ $2 != fails ]\n")
+            script.chmod(0o755)
+            with mock.patch.object(lanes, "TOP", folder):
+                (folder / "build.ninja").write_text(lanes.build_file(some))
+            done = subprocess.run(["ninja", "-j2", "-k0", "-C", folder], capture_output=True, text=True)
+            said = (folder / "said").read_text().splitlines()
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(said), 2 * 5)
+        for kernel in "release", "debug":
+            self.assertLess(said.index(f"end full-kernel {kernel}"), said.index("begin full-step boots"))
+        building = 0
+        for line in said:
+            if "full-kernel" in line or line.endswith("builds"):
+                building += 1 if line.startswith("begin") else -1
+            self.assertLessEqual(building, 1, said)
+
+
+class Rebuilt(unittest.TestCase):
+    """Builds kernels: a comment that changes gives the same image, an instruction does not."""
+
+    def image(self, top):
+        done = subprocess.run([sys.executable, "-m", "mmb", "kernel"], cwd=top, capture_output=True, text=True,
+                              env=os.environ | {"PYTHONPATH": f"{top}/tests/tools"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return pathlib.Path(done.stdout.split()[-1]).read_bytes()
+
+    def test_image(self):
+        before = self.image(TOP)
+        self.addCleanup(self.image, TOP)
+        with tempfile.TemporaryDirectory() as name:
+            top = pathlib.Path(name)
+            for part in ("Makefile", "rust", "patches", "tests"):
+                (shutil.copytree if (TOP / part).is_dir() else shutil.copy)(TOP / part, top / part)
+            source = top / "rust/mm_batch/dirty_flush.rs"
+            text = source.read_text()
+            for old, new, is_same in (("\n//! ", "\n//! Said anew: ", True), ("BATCH_PAGES: u32 = 512", "BATCH_PAGES: u32 = 511", False)):
+                changed = text.replace(old, new, 1)
+                self.assertNotEqual(changed, text)
+                source.write_text(changed)
+                self.assertEqual(self.image(top) == before, is_same)
