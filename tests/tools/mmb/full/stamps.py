@@ -14,6 +14,7 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import Error
@@ -79,7 +80,9 @@ def code_of(path):
     if path.is_relative_to(TOP / "patches") and path.suffix == ".patch":
         # Without its message.
         return text[max(text.find(b"\ndiff --git"), 0):]
-    return re.sub(rb"(^|[ \t]+)#.*", b"", text, flags=re.M) if path.suffix == ".list" else text
+    if path.suffix == ".toml":
+        return repr(tomllib.loads(text.decode())).encode()
+    return text
 
 
 def without_documentation(text):

@@ -12,7 +12,7 @@ USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", 
 # Of a boot, what is neither in the image nor a program: scripts, and what the outcome is judged by.
 BOOT = ("tests/kernel/lib.sh", "tests/kernel/splats")
 WORKLOADS = (*BOOT, "tests/kernel/workloads/*.sh")
-SELFTESTS = (*BOOT, "tests/kernel/guest/", "tests/kernel/selftests/*.sh", "tests/kernel/selftests/expected.list")
+SELFTESTS = (*BOOT, "tests/kernel/guest/", "tests/kernel/selftests/*.sh", "tests/kernel/selftests/expected.toml")
 
 # The kernels that steps run: what make is given for each.
 KERNELS = {
@@ -44,7 +44,7 @@ def racing():
     """What races with reclaim for long, in the debug kernel: a step each, so that they run side by side."""
     tests = expected.parse(expected.LIST.read_text())[0].values()
     return [Step(f"racing-{t.name}", f"make kselftest T={t.name} MINUTES=20 DEBUG=1", 1600, ("debug",),
-                 ("suites.kselftest",), SELFTESTS) for t in tests if t.can_last]
+                 ("suites.kselftest",), SELFTESTS) for t in tests if t.lasts]
 
 
 def kernel_mutants():

@@ -26,13 +26,13 @@ def repository(folder, files):
 class Stamps(unittest.TestCase):
     """fresh, failed, stale, never run, or not known: of a step that boots a kernel."""
 
-    STEP = steps.Step("s", "true", 1, ("release",), ("suites.judge",), ("tests/kernel/expected.list",))
+    STEP = steps.Step("s", "true", 1, ("release",), ("suites.judge",), ("tests/kernel/expected.toml",))
     FILES = {
         ".gitignore": "report/\nout/\n",
         "README.md": "1",
         "rust/mm_batch/x.rs": "// one\nfn f() {}\n",
         "patches/p/0001-x.patch": "Subject: x\n\nWhy.\n---\ndiff --git a/x b/x\n+int x;\n",
-        "tests/kernel/expected.list": "test one 3  # a comment\n",
+        "tests/kernel/expected.toml": "ok = 3  # a comment\n",
         "tests/tools/mmb/suites/judge.py": '"""What it is."""\nfrom ..base import errors\nONE = 1\n',
         "tests/tools/mmb/base/errors.py": "TWO = 2\n",
         "tests/tools/mmb/measure/report.py": "THREE = 3\n",
@@ -64,7 +64,7 @@ class Stamps(unittest.TestCase):
     def test_from_never_run_to_failed(self):
         self.assertEqual(self.state(), "never run")
         self.assertEqual((lanes.run_step("s"), self.state()), (PASS, "fresh"))
-        self.change("tests/kernel/expected.list", "3", "4")
+        self.change("tests/kernel/expected.toml", "3", "4")
         self.assertEqual(self.state(), "stale")
         with mock.patch.object(lanes, "logged", return_value=(1, 2, 0.5)):
             self.assertEqual((lanes.run_step("s"), self.state()), (FAIL, "failed"))
@@ -79,7 +79,7 @@ class Stamps(unittest.TestCase):
         lanes.run_step("s")
         for name, old, new in (("README.md", "1", "2"), ("tests/tools/mmb/measure/report.py", "3", "4"),
                                ("tests/tools/mmb/suites/judge.py", "What", "# That"),
-                               ("tests/kernel/expected.list", "a comment", "another")):
+                               ("tests/kernel/expected.toml", "a comment", "another")):
             self.change(name, old, new)
         self.build("image")
         self.assertEqual(self.state(), "fresh")
@@ -104,7 +104,7 @@ class Stamps(unittest.TestCase):
 
     def test_what_changes_meanwhile(self):
         def command(*_):
-            self.change("tests/kernel/expected.list", "3", "5")
+            self.change("tests/kernel/expected.toml", "3", "5")
             return 0, 1, 0.1
 
         with mock.patch.object(lanes, "logged", command), self.assertRaisesRegex(Error, "changed while it ran"):

@@ -3,12 +3,15 @@
 
 import fnmatch
 import re
+import tomllib
 from collections import Counter
+from dataclasses import dataclass, field
 
 from ..base.cache import TOP
 from ..base.errors import FAIL, PANIC, TIMEOUT, Error
+from ..guest.boot import THREADS_ARCH
 
-LIST = TOP / "tests/kernel/selftests/expected.list"
+LIST = TOP / "tests/kernel/selftests/expected.toml"
 # More tests that do not hold still than this, and the list would say nothing.
 MOST_UNSTABLE = 5
 
@@ -17,49 +20,77 @@ DONE, KILLED, HANG, SPLAT, PANICKED, GONE = "done", "limit", "hang", "splat", "p
 CODES = {KILLED: TIMEOUT, HANG: TIMEOUT, SPLAT: FAIL, PANICKED: PANIC, GONE: FAIL}
 
 
-class Test:
-    """A row of the list, and the rows that add to it."""
+@dataclass(frozen=True)
+class Boot:
+    """What tests want of their boot, which others do not share. The list says what each is."""
 
-    def __init__(self, name, paths, limit, ok, command):
-        self.name, self.paths, self.command = name, paths.split(","), command
-        self.limit, self.ok = int(limit), int(ok)
-        self.known = []  # (status, count, glob): subtests that are not ok in `off`
-        self.without = []  # the same, in a kernel that lacks a symbol: it, and one of these
-        self.more = []  # (symbol, count): subtests that are there, and ok, only in a kernel with it
-        self.unstable = []  # globs
-        self.before = self.after = None
-        self.quick = self.can_last = False
-        # Of the host, one for each CPU; or CPUs that take turns by instructions, not by the host's clock; CPUs, if not as
-        # many as others have; MiB of a slower tier of memory.
-        self.threads, self.in_step, self.cpus, self.slower = False, False, None, 0
-        self.lasts = 0  # seconds beyond its limit
+    threads: bool = False
+    in_step: bool = False
+    cpus: int | None = None
+    slower: int = 0
+
+    def options(self, arch):
+        """For boot_guest()."""
+        of_x86 = {"threads": self.threads, "slower": self.slower} if arch == THREADS_ARCH else {}
+        return of_x86 | {"icount": "in step" if self.in_step else False} | ({"cpus": self.cpus} if self.cpus else {})
+
+
+@dataclass(frozen=True)
+class Known:
+    """Subtests that are not simply ok, by a glob."""
+
+    subtests: str = "*"
+    count: int = 0
+    without: str | None = None  # a symbol: so only in a kernel that lacks it
+    with_: str | None = None  # a symbol: so only in a kernel that has it
+    why: str = ""
+
+
+@dataclass
+class Test:
+    """A test of the list."""
+
+    name: str
+    run: str
+    paths: list
+    seconds: int
+    ok: int
+    skip: list = field(default_factory=list)
+    fail: list = field(default_factory=list)
+    more: list = field(default_factory=list)
+    unstable: list = field(default_factory=list)
+    boot: Boot = Boot()
+    before: str | None = None
+    after: str | None = None
+    quick: bool = False
+    lasts: bool = False
+    longer: int = 0  # seconds beyond its limit
 
     def in_kernel(self, symbol):
         """Takes what depends on the kernel's configuration for what it is there. `symbol`: a symbol's value."""
-        for name, row in self.without:
-            if symbol(name):
-                self.ok += row[1]
-            else:
-                self.known.append(row)
-        self.ok += sum(count for name, count in self.more if symbol(name))
-        self.without, self.more = [], []
+        for known in [*self.skip, *self.fail]:
+            self.ok += known.count if known.without and symbol(known.without) else 0
+        self.skip, self.fail = ([known for known in some if not (known.without and symbol(known.without))]
+                                for some in (self.skip, self.fail))
+        self.ok += sum(known.count for known in self.more if symbol(known.with_))
+        self.more = []
 
     def last(self, seconds):
         """Makes a test that can last do so."""
-        self.lasts, self.command = seconds, f"{self.command} {seconds}"
+        self.longer, self.run = seconds, f"{self.run} {seconds}"
 
-    def seconds(self, slower):
-        """Its time limit, where tests take so much longer."""
-        return self.limit * slower + self.lasts
+    def limit(self, slower=1):
+        """Its time limit in seconds, where tests take so much longer."""
+        return self.seconds * slower + self.longer
 
     @property
     def program(self):
-        return self.command.split()[0]
+        return self.run.split()[0]
 
     def steady(self, result):
         """The run's subtests that hold still."""
         return Counter({case: n for case, n in result.cases.items()
-                        if not any(fnmatch.fnmatchcase(case[0], glob) for glob in self.unstable)})
+                        if not any(fnmatch.fnmatchcase(case[0], known.subtests) for known in self.unstable)})
 
 
 class Result:
@@ -80,50 +111,27 @@ class Result:
         return text + (f" {failed} not ok" if failed else "")
 
 
+def known(row):
+    return Known(**{"with_" if name == "with" else name: value for name, value in row.items()})
+
+
 def parse(text):
     """The list's tests by name, and those left out with the reason."""
-    tests, out = {}, {}
-    for number, line in enumerate(text.splitlines(), 1):
-        line = re.sub(r"(^|\s+)#.*", "", line)
-        if not line:
-            continue
-        kind, name, *rest = line.split(None, 2)
-        rest = rest[0] if rest else ""
-        try:
-            if kind == "test" and name not in tests:
-                tests[name] = Test(name, *rest.split(None, 3))
-            elif kind == "out" and rest:
-                out[name] = rest
-            elif kind in ("skip", "fail"):
-                count, glob, symbol = re.fullmatch(r"(\d+)\s+(.+?)(?:\s+without (CONFIG_\w+))?", rest).groups()
-                row = (kind, int(count), glob)
-                if symbol:
-                    tests[name].without.append((symbol, row))
-                else:
-                    tests[name].known.append(row)
-            elif kind == "more":
-                count, symbol = re.fullmatch(r"(\d+)\s+with (CONFIG_\w+)", rest).groups()
-                tests[name].more.append((symbol, int(count)))
-            elif kind == "lasts" and not rest:
-                tests[name].can_last = True
-            elif kind == "unstable":
-                glob, _why = rest.split(None, 1)
-                tests[name].unstable.append(glob)
-            elif kind in ("before", "after") and rest:
-                setattr(tests[name], kind, rest)
-            elif kind == "boot":
-                how, cpus, slower = re.fullmatch(r"(?=.)(threads|in-step)?\s*(?:cpus=(\d+))?\s*(?:slower=(\d+))?",
-                                                 rest).groups()
-                test = tests[name]
-                test.threads, test.in_step = how == "threads", how == "in-step"
-                test.cpus, test.slower = cpus and int(cpus), int(slower or 0)
-            elif kind == "quick":
-                for quick in [name, *rest.split()]:
-                    tests[quick].quick = True
-            else:
-                raise ValueError
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise Error(f"{LIST.name}, line {number}, is not understood", "see the head of that file") from None
+    name = None
+    try:
+        found = tomllib.loads(text)
+        tests = {}
+        for name, row in found.pop("test").items():
+            lists = {kind: [known(entry) for entry in row.pop(kind, [])] for kind in ("skip", "fail", "more", "unstable")}
+            tests[name] = Test(name=name, boot=Boot(**row.pop("boot", {})), **lists, **row)
+            if not all(isinstance(number, int) for number in (tests[name].seconds, tests[name].ok)):
+                raise TypeError("seconds and ok are numbers")
+        out = found.pop("out", {})
+        if found:
+            raise TypeError(f"{min(found)} is no part of it")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        where = f"{LIST.name}, {name}," if name else LIST.name
+        raise Error(f"{where} is not understood ({error})", "see the head of that file") from None
     if sum(len(t.unstable) for t in tests.values()) > MOST_UNSTABLE:
         raise Error(f"{LIST.name} has more than {MOST_UNSTABLE} unstable tests", "mend one")
     return tests, out
@@ -143,11 +151,11 @@ def problems(test, result):
     found = []
     left = test.steady(result)
     ok = sum(n for (_, status), n in left.items() if status == "ok")
-    for status, count, glob in test.known:
-        match = [case for case in left if case[1] == status and fnmatch.fnmatchcase(case[0], glob)]
+    for status, listed in [("skip", k) for k in test.skip] + [("fail", k) for k in test.fail]:
+        match = [case for case in left if case[1] == status and fnmatch.fnmatchcase(case[0], listed.subtests)]
         seen = sum(left.pop(case) for case in match)
-        if seen != count:
-            found.append(f"{seen} subtests '{glob}' are '{status}', listed are {count}")
+        if seen != listed.count:
+            found.append(f"{seen} subtests '{listed.subtests}' are '{status}', listed are {listed.count}")
     for status, words in (("fail", "not ok"), ("skip", "skipped, which is not listed")):
         names = [name for name, s in left if s == status]
         if names:

@@ -46,18 +46,15 @@ class Guest:
     def boot(self, tests, mode, log, on_line):
         files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")
                  if getattr(t, when)}
-        files["tests"] = "".join(f"{t.seconds(self.slower)} {t.name} {t.command}\n" for t in tests)
+        files["tests"] = "".join(f"{t.limit(self.slower)} {t.name} {t.run}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
-        threads, icount, cpus, slower = self.kind_of_boot(tests[0])
-        more = {"cpus": cpus} if cpus else {}
         return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower,
-                                 log=log, on_line=on_line, threads=threads, icount=icount,
-                                 slower=slower, **more)
+                                 log=log, on_line=on_line, **tests[0].boot.options(self.build.arch))
 
     def some(self, tests, mode, log, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
-        limits = {t.name: t.seconds(self.slower) for t in tests}
+        limits = {t.name: t.limit(self.slower) for t in tests}
         results, begun, output = {}, None, []
 
         def read(line):
@@ -103,19 +100,13 @@ class Guest:
     def all(self, tests, mode, on_result, run=1):
         """Every test, in as many boots as it takes: of each kind that some of them want, at least one."""
         results, boots = {}, 0
-        for kind in dict.fromkeys(map(self.kind_of_boot, tests)):
-            left = [t for t in tests if self.kind_of_boot(t) == kind]
+        for kind in dict.fromkeys(t.boot for t in tests):
+            left = [t for t in tests if t.boot == kind]
             while left:
                 boots += 1
                 results |= self.some(left, mode, self.folder / f"{mode}-{run}.{boots}.console", on_result)
                 left = [t for t in left if t.name not in results]
         return results
-
-    def kind_of_boot(self, test):
-        """Whether CPUs have a host thread each, or are in step, how many there are if not as many as usual, and the
-        slower memory."""
-        here = self.build.arch == THREADS_ARCH
-        return test.threads and here, "in step" if test.in_step else False, test.cpus, test.slower if here else 0
 
 
 def judge(test, runs, mode):
@@ -148,7 +139,7 @@ def chosen(tests):
     """The tests that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
     glob, quick, seconds = os.environ.get("T"), os.environ.get("QUICK") == "1", lasting()
     found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob) or fnmatchcase(t.program, glob))
-             and (not quick or t.quick) and (not seconds or t.can_last)]
+             and (not quick or t.quick) and (not seconds or t.lasts)]
     if not found:
         asked = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
         raise Error(f"{asked} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
@@ -175,7 +166,7 @@ def kselftest(build, modules, steps, slower=1):
     tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
     for test in tests:
         test.in_kernel(build.symbol)
-    if any(test.threads for test in tests) and build.arch == THREADS_ARCH:
+    if any(test.boot.threads for test in tests) and build.arch == THREADS_ARCH:
         # Brought before a boot waits for it.
         emulator(build.arch, threads=True)
     folder = build.base.work / f"{build.out.name}-kselftest"
@@ -239,4 +230,4 @@ def step(mode):
 def estimates():
     """The steps and their seconds, until a run has taught better."""
     tests, modes = chosen(expected.parse(expected.LIST.read_text())[0])
-    return {step(mode): 20 + sum(t.limit // 12 + t.lasts for t in tests) for mode in modes}
+    return {step(mode): 20 + sum(t.seconds // 12 + t.longer for t in tests) for mode in modes}

@@ -24,8 +24,12 @@ from mmb.suites.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Resul
 OK3 = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "ok"): 1}
 
 
-def listed(text="test t contig_free 10 3 ours/t.sh"):
-    return expected.parse(text)[0]["t"]
+def row(name="t", ok=3, more="", seconds=10, run="ours/t.sh"):
+    return f'[test.{name}]\nrun = "{run}"\npaths = ["contig_free"]\nseconds = {seconds}\nok = {ok}\n{more}\n'
+
+
+def listed(more="", ok=3):
+    return expected.parse(row(ok=ok, more=more))[0]["t"]
 
 
 class Judging(unittest.TestCase):
@@ -52,16 +56,17 @@ class Judging(unittest.TestCase):
         self.assertIn("skipped, which is not listed: 'c'", self.judged([skips], [skips])[0][0][0])
 
     def test_listed_skip(self):
-        test = listed("test t contig_free 10 2 ours/t.sh\nskip t 1 c*")
+        test = listed('skip = [{ count = 1, subtests = "c*" }]', 2)
         skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
         self.assertEqual(self.judged([skips], [skips], test)[0][0], [])
         self.assertIn("0 subtests 'c*' are 'skip', listed are 1", self.judged([OK3], [OK3], test)[0][0][0])
 
     def test_skip_without_a_symbol(self):
-        text = "test t contig_free 10 2 ours/t.sh\nskip t 1 c* d without CONFIG_X  # why\nskip t 1 e"
+        skip = """skip = [{ count = 1, subtests = "c* d", without = "CONFIG_X", why = "why" },
+                         { count = 1, subtests = "e" }]"""
         lacks, has = {("a", "ok"): 1, ("b", "ok"): 1, ("c d", "skip"): 1, ("e", "skip"): 1}, dict(OK3) | {("e", "skip"): 1}
         for value, right, wrong in ((None, lacks, has), ("y", has, lacks)):
-            test = listed(text)
+            test = listed(skip, 2)
             test.in_kernel({"CONFIG_X": value}.get)
             self.assertEqual(self.judged([right], [right], test)[0][0], [])
             self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 2)
@@ -69,7 +74,7 @@ class Judging(unittest.TestCase):
     def test_more_with_a_symbol(self):
         few, many = dict(OK3), dict(OK3) | {("d", "ok"): 1}
         for value, right, wrong in ((None, few, many), ("y", many, few)):
-            test = listed("test t contig_free 10 3 ours/t.sh\nmore t 1 with CONFIG_X  # why")
+            test = listed('more = [{ count = 1, with = "CONFIG_X" }]')
             test.in_kernel({"CONFIG_X": value}.get)
             self.assertEqual(self.judged([right], [right], test)[0][0], [])
             self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 1)
@@ -95,7 +100,7 @@ class Judging(unittest.TestCase):
         self.assertIn("unstable in off", self.judged([bad, OK3, OK3], [OK3])[0][0][0])
 
     def test_unstable_subtest(self):
-        test = listed("test t contig_free 10 2 ours/t.sh\nunstable t c its time varies")
+        test = listed('unstable = [{ subtests = "c", why = "its time varies" }]', 2)
         fails = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "fail"): 1}
         self.assertEqual(self.judged([OK3], [fails], test), [([], None), ([], None)])
 
@@ -117,27 +122,25 @@ class List(unittest.TestCase):
             self.assertIn(path, tests[f"{path}_modes"].paths)
         self.assertTrue(any(t.quick for t in tests.values()))
 
-    def test_bad_lines(self):
-        for line in ("test t contig_free x 3 ours/t.sh", "test t contig_free 10", "skip none 1 *", "what t", "out t",
-                     "quick none", "lasts none", "boot none threads"):
-            with self.assertRaisesRegex(Error, "line 1, is not understood"):
-                expected.parse(line)
-        for line in ("skip t c*", "skip t 1", "lasts t 60", "boot t", "boot t fast", "boot t cpus=some"):
-            with self.assertRaisesRegex(Error, "line 2, is not understood"):
-                expected.parse(f"test t contig_free 1 1 ours/t.sh\n{line}")
+    def test_bad_rows(self):
+        for text in ("[test.t", "[what]", "[test.t]\nok = 1", row(seconds='"x"'), row(more="quicker = true"),
+                     row(more='boot = { fast = true }'), row(more='skip = [{ count = 1, glob = "*" }]'),
+                     row() + "[more]\nx = 1\n"):
+            with self.assertRaisesRegex(Error, "expected.toml.* is not understood"):
+                expected.parse(text)
 
     def test_boots(self):
-        rows = "test t contig_free 1 1 ours/t.sh\n"
-        for row, wanted in (("", (False, None, 0)), ("boot t threads", (True, None, 0)), ("boot t cpus=4", (False, 4, 0)),
-                            ("boot t slower=64", (False, None, 64)), ("boot t threads cpus=3 slower=9", (True, 3, 9))):
-            test = expected.parse(rows + row)[0]["t"]
-            self.assertEqual((test.threads, test.cpus, test.slower), wanted)
-        self.assertTrue(expected.parse(f"{rows}boot t in-step")[0]["t"].in_step)
+        for given, wanted in (("", {"icount": False, "threads": False, "slower": 0}),
+                              ("boot = { threads = true, cpus = 3, slower = 9 }",
+                               {"icount": False, "threads": True, "slower": 9, "cpus": 3}),
+                              ("boot = { in_step = true }", {"icount": "in step", "threads": False, "slower": 0})):
+            boot = listed(given).boot
+            self.assertEqual(boot.options("x86_64"), wanted)
+            self.assertEqual(boot.options("arm64"), {k: v for k, v in wanted.items() if k not in ("threads", "slower")})
 
     def test_too_many_unstable(self):
-        rows = "test t contig_free 1 1 ours/t.sh\n" + "unstable t * why\n" * 6
         with self.assertRaisesRegex(Error, "more than 5 unstable"):
-            expected.parse(rows)
+            listed('unstable = [' + '{ subtests = "*", why = "why" },' * 6 + "]")
 
     def test_choice(self):
         tests, _ = expected.parse(expected.LIST.read_text())
@@ -147,11 +150,11 @@ class List(unittest.TestCase):
             kselftest.chosen(tests)
 
     def test_minutes(self):
-        text = "test t contig_free 10 2 ours/t.sh a\ntest u contig_free 10 2 ours/u.sh\nlasts t"
+        text = row(more="lasts = true", run="ours/t.sh a") + row("u")
         for given, modes in (({}, ["rust"]), ({"MODE": "off"}, ["off"])):
             with mock.patch.dict(os.environ, {"MINUTES": "2", "T": "", "QUICK": "", "MODE": ""} | given):
                 found, got = kselftest.chosen(expected.parse(text)[0])
-            self.assertEqual([(t.name, t.command, t.seconds(6)) for t in found], [("t", "ours/t.sh a 120", 180)])
+            self.assertEqual([(t.name, t.run, t.limit(6)) for t in found], [("t", "ours/t.sh a 120", 180)])
             self.assertEqual(got, modes)
         for given, error in (({"MINUTES": "1.5"}, "MINUTES=1.5 is no time"),
                              ({"MINUTES": "2", "T": "u"}, "T=u MINUTES=2 matches no test")):
@@ -221,9 +224,9 @@ class Boots(unittest.TestCase):
         cls.build = built(cls.addClassCleanup)
 
     def test_each_end(self):
-        rows = "".join(f"test {name} contig_free {3 if end in (KILLED, HANG) else 30} 1 ours/{name}.sh\n"
-                       for name, (_, end) in BAD.items()) + "boot cpus threads cpus=4"
-        tests = list(expected.parse(rows)[0].values())
+        tests = list(expected.parse("".join(
+            row(name, 1, "boot = { threads = true, cpus = 4 }" if name == "cpus" else "",
+                3 if end in (KILLED, HANG) else 30, f"ours/{name}.sh") for name, (_, end) in BAD.items()))[0].values())
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as scripts:
             for name, (text, _) in BAD.items():
                 script = pathlib.Path(scripts) / f"{name}.sh"
