@@ -63,7 +63,7 @@ def guest_modules(build, steps):
 
 
 def do_kselftest(arch):
-    build, steps = staged_build(arch, "kselftest", payload.STEP | kselftest.estimates())
+    build, steps = staged_build(arch, kselftest.name(), payload.STEP | kselftest.estimates())
     return kselftest.kselftest(build, guest_modules(build, steps), steps, kunit.slower(build, 1))
 
 

@@ -263,6 +263,9 @@ def is_staged(base, tree, stamp, wanted):
 
 
 def bring_up_to_date(base, tree, stamp, wanted):
+    if not stamp.exists():
+        # Nobody knows what was changed in it.
+        shutil.rmtree(tree, ignore_errors=True)
     before = json.loads(stamp.read_text()) if stamp.exists() else []
     copy_base(base, tree, set(before))
     write_atomically(stamp, json.dumps(sorted(set(before) | set(wanted))))
