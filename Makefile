@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help test loom shuttle doctor kernel kunit kselftest runner shell evaluate meter profile mutants mutants-kernel series \
-	patches-check versions same-source lint full stale prove-fresh clean
+	patches-check versions same-source lint full soak stale prove-fresh clean
 
 ARCH ?= x86_64
 SCALE ?= short
@@ -81,8 +81,11 @@ versions: ## writes patches/versions.md: to which 7.3.y and newer the series app
 same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)
 	@tests/tools/same-source
 
-full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (11 h if nothing is fresh)
+full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (two lanes; 11 h if nothing is fresh)
 	@$(with) workshop $(with) kernel python3 -m mmb full
+
+soak: ## what races with reclaim, for an hour each, in the debug kernel (1 h beyond make kernel DEBUG=1)
+	@$(with) workshop $(with) kernel python3 -m mmb soak
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
 	@$(with) kernel python3 -m mmb stale

@@ -63,7 +63,7 @@ def guest_modules(build, steps):
 
 
 def do_kselftest(arch):
-    build, steps = staged_build(arch, kselftest.name(), payload.STEP | kselftest.estimates())
+    build, steps = staged_build(arch, kselftest.verb(), payload.STEP | kselftest.estimates())
     return kselftest.kselftest(build, guest_modules(build, steps), steps, kunit.slower(build, 1))
 
 
@@ -102,6 +102,7 @@ VERBS = {
     "full": lambda args: lanes.full(),
     "full-kernel": lambda args: lanes.build_kernel(args.name),
     "full-step": lambda args: lanes.run_step(args.name),
+    "soak": lambda args: lanes.soak(),
     "stale": lambda args: lanes.stale(),
     "mutants-kernel": lambda args: mutants_kernel(args.arch),
 }

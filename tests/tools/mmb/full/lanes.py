@@ -16,7 +16,7 @@ from ..base.progress import minutes
 from ..kernel.kbuild import staged_build
 from ..guest import payload
 from .stamps import SOURCES, hash_of, inputs, record, recorded, state, what_runs
-from .steps import KERNELS, STEPS
+from .steps import KERNELS, SOAK, STEPS
 
 LANES = 2
 LOGS = CACHE / "full"
@@ -60,21 +60,26 @@ def build_file(steps):
 
 
 def full():
+    """The verb: all steps, or those of STEP=."""
+    return run("full", chosen())
+
+
+def soak():
+    """The verb: the races, for an hour each."""
+    return run("soak", SOAK)
+
+
+def run(verb, steps):
     """Builds the kernels, runs what is not fresh then, and goes on after a failure."""
-    steps = chosen()
     _, known = recorded()
     seconds = sum(known.get(s.name, {}).get("seconds", s.seconds) for s in steps if state(s) != "fresh")
-    say(f"full: {len(steps)} steps in {LANES} lanes, at most about {minutes(seconds / LANES)}; logs: {LOGS}")
+    say(f"{verb}: {len(steps)} steps in {LANES} lanes, at most about {minutes(seconds / LANES)}; logs: {LOGS}")
     folder = TOP / "out/full"
     folder.mkdir(parents=True, exist_ok=True)
     LOGS.mkdir(parents=True, exist_ok=True)
     (folder / "build.ninja").write_text(build_file(steps))
     done = subprocess.run(["ninja", f"-j{LANES}", "-k0", "-C", folder], env=environment(), preexec_fn=die_with_parent)
     return FAIL if done.returncode else PASS
-
-
-def one(steps, name):
-    return next(s for s in steps if s.name == name)
 
 
 def logged(name, command):
@@ -106,7 +111,7 @@ def build_kernel(name):
 
 def run_step(name):
     """The edge of a step: runs it unless it is fresh, and writes down how it ended."""
-    step = one(STEPS, name)
+    step = next(step for step in (*STEPS, *SOAK) if step.name == name)
     if state(step) == "fresh":
         say(f"full: {name}: fresh")
         return PASS
@@ -125,6 +130,6 @@ def run_step(name):
 
 def stale():
     """Prints how fresh each step is; what CI shows."""
-    for step in STEPS:
+    for step in (*STEPS, *SOAK):
         say(f"full: {step.name}: {state(step)}")
     return PASS

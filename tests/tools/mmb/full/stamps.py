@@ -11,7 +11,6 @@ report/full.json, which is tracked, says what passed with which hash, and of whi
 import ast
 import hashlib
 import json
-import os
 import re
 import subprocess
 import tomllib
@@ -21,7 +20,7 @@ from ..base.errors import Error
 from ..guest import payload, rootfs, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
 from ..guest.initrd import tree
-from .steps import STEPS
+from .steps import SOAK, STEPS
 
 REPORT = TOP / "report/full.json"
 ROOT = TOP / "tests/tools"
@@ -130,8 +129,8 @@ def recorded():
 
 
 def record(kernels, steps):
-    write_atomically(REPORT, json.dumps({"kernels": kernels, "steps": [steps[s.name] for s in STEPS if s.name in steps]},
-                                        indent=1) + "\n")
+    known = [steps[step.name] for step in (*STEPS, *SOAK) if step.name in steps]
+    write_atomically(REPORT, json.dumps({"kernels": kernels, "steps": known}, indent=1) + "\n")
 
 
 def inputs(step, kernels):

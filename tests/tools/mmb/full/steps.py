@@ -40,11 +40,11 @@ class Step:
     builds: bool = False  # it has builds of its own, so that another step that builds would only wait
 
 
-def racing():
-    """What races with reclaim for long, in the debug kernel: a step each, so that they run side by side."""
+def racing(name, minutes):
+    """What races with reclaim for so long, in the debug kernel: a step each, so that they run side by side."""
     tests = expected.parse(expected.LIST.read_text())[0].values()
-    return [Step(f"racing-{t.name}", f"make kselftest T={t.name} MINUTES=20 DEBUG=1", 1600, ("debug",),
-                 ("suites.kselftest",), SELFTESTS) for t in tests if t.lasts]
+    return [Step(f"{name}-{t.name}", f"make kselftest T={t.name} MINUTES={minutes} DEBUG=1", 60 * minutes + 400,
+                 ("debug",), ("suites.kselftest",), SELFTESTS) for t in tests if t.lasts]
 
 
 def kernel_mutants():
@@ -66,7 +66,7 @@ STEPS = [
     Step("mutants-kernel", "make mutants-kernel", 7200, ("release", "debug"), ("suites.mutants",),
          (*BOOT, *kernel_mutants()), builds=True),
     Step("kselftest", "make kselftest", 2400, ("release",), ("suites.kselftest",), SELFTESTS),
-    *racing(),
+    *racing("racing", 20),
     Step("mutants", "make mutants", 1200, files=(*USER, "tests/mutants/"), builds=True),
     Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", 900, ("debug",), ("suites.kselftest",), SELFTESTS),
     Step("kselftest-arm64", "make kselftest ARCH=arm64 T=ours/*", 1200, ("arm64",), ("suites.kselftest",), SELFTESTS),
@@ -80,3 +80,5 @@ STEPS = [
     Step("same-source", "make same-source", 60, ("release",), ("kernel.compiled",), USER),
     Step("lint", "make lint", 240, files=("rust/", "shim/", "tests/", "patches/"), prose=True, builds=True),
 ]
+# `make soak`: no part of `make full`, with stamps of their own.
+SOAK = racing("soak", 60)

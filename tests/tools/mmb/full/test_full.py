@@ -41,10 +41,10 @@ class Stamps(unittest.TestCase):
     def setUp(self):
         self.top = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         repository(self.top, self.FILES)
-        for module, name, value in ((stamps, "TOP", self.top), (stamps, "ROOT", self.top / "tests/tools"),
-                                    (stamps, "REPORT", self.top / "report/full.json"), (stamps, "STEPS", [self.STEP]),
-                                    (lanes, "STEPS", [self.STEP]), (lanes, "TOP", self.top), (lanes, "LOGS", self.top)):
-            self.enterContext(mock.patch.object(module, name, value))
+        for module, given in ((stamps, {"ROOT": self.top / "tests/tools", "REPORT": self.top / "report/full.json"}),
+                              (lanes, {"LOGS": self.top})):
+            given |= {"TOP": self.top, "STEPS": [self.STEP], "SOAK": []}
+            self.enterContext(mock.patch.multiple(module, **given))
         self.build("image")
 
     def build(self, image):

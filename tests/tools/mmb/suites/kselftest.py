@@ -169,7 +169,7 @@ def kselftest(build, modules, steps, slower=1):
     if any(test.boot.threads for test in tests) and build.arch == THREADS_ARCH:
         # Brought before a boot waits for it.
         emulator(build.arch, threads=True)
-    folder = build.base.work / f"{build.out.name}-{name()}"
+    folder = build.base.work / f"{build.out.name}-{verb()}"
     folder.mkdir(exist_ok=True)
     guest = Guest(build, modules, tests, folder, slower)
     runs = {t.name: {} for t in tests}
@@ -227,7 +227,7 @@ def step(mode):
     return f"kselftest {part} {mode}" + (f" {minutes} min" if minutes else "")
 
 
-def name():
+def verb():
     """Of this verb, for the folder that it leaves: two that run other tests may run side by side."""
     return "-".join(["kselftest", *re.findall(r"\w+", os.environ.get("T") or "")])
 

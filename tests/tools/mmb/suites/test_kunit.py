@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The verdict on KTAP, and the suites that run after init, tested."""
 
-import os
 import pathlib
 import platform
 import re
@@ -13,7 +12,7 @@ from unittest import mock
 from mmb.kernel.built import built
 from mmb import paths
 from mmb.base.cache import TOP
-from mmb.base.errors import FAIL, PASS, Error
+from mmb.base.errors import FAIL, PASS
 from mmb.paths import model
 from mmb.kernel import tree
 from mmb.guest import initrd, rootfs, splats
@@ -241,7 +240,8 @@ class Boots(unittest.TestCase):
 
     def test_every_path_is_switched_off_for_the_selftests(self):
         with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit.initrd, "archive"), \
-                mock.patch.object(kunit, "judged"), mock.patch.object(kunit.payload, "selftests"), mock.patch.object(kunit.initrd, "failure", return_value=None):
+                mock.patch.object(kunit, "judged"), mock.patch.object(kunit.payload, "selftests"), \
+                mock.patch.object(kunit.initrd, "failure", return_value=None):
             kunit.selftests(mock.MagicMock(), [])
         for name in paths.ORDER:
             self.assertIn(f" mm_batch.{name}=off", booted.call_args.args[1])
