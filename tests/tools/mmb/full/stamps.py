@@ -47,7 +47,8 @@ def files(names, prose):
 def sources(module):
     """A module's file, or the files of one that is a folder."""
     path = ROOT / module.replace(".", "/")
-    return sorted(path.glob("[!t]*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    found = path.glob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    return sorted(source for source in found if not source.name.startswith("test_"))
 
 
 def imported(module):

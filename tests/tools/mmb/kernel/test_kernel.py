@@ -117,7 +117,7 @@ class BadInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as cache:
             source = str(tree.Base().tree)
             with mock.patch.dict(os.environ, {"KSRC": source}):
-                lock = pathlib.Path(cache) / "locks" / f"{tree.Base().work.name}-linux"
+                lock = pathlib.Path(cache) / "locks" / f"{tree.Base().work.name}-linux{tree.variant()}"
             lock.parent.mkdir()
             holder = subprocess.Popen(["flock", lock, "sleep", "20"])
             try:
@@ -165,7 +165,7 @@ class Configuration(unittest.TestCase):
     """What is asked for is what is built, beside the others."""
 
     def given(self, **environment):
-        return mock.patch.dict(os.environ, {"CONFIG": "", "EXTRA_CONFIG": ""} | environment)
+        return mock.patch.dict(os.environ, {"CONFIG": "", "EXTRA_CONFIG": "", "METER": ""} | environment)
 
     def test_each_has_its_folder(self):
         names = set()
@@ -238,7 +238,7 @@ class Exports(unittest.TestCase):
             build.out.mkdir()
             if lines is not None:
                 (build.out / "Module.symvers").write_text("".join(f"{line}\n" for line in lines))
-            build.build()
+            build.make(None)
 
     def test_none(self):
         self.built(self.LINES)
