@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory
 ARCH ?= x86_64
 SCALE ?= short
 # Given on the command line, these reach the tools.
-export ARCH DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB STRESS_MIB
+export ARCH SCALE DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB STRESS_MIB
 
 with := tests/tools/fetch/with
 mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
@@ -90,7 +90,7 @@ soak: ## what races with reclaim, for an hour each, in the debug kernel (1 h bey
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
 	@$(with) kernel python3 -m mmb stale
 
-prove-fresh: ## the README's two commands in a bare Debian 12; needs root (45 min)
+prove-fresh: ## the README's two commands in a bare Debian 12; needs root (45 min; SCALE=full 2.5 h, and report/ is written)
 	@tests/tools/prove-fresh
 
 clean: ## removes builds and trees; downloads and tools stay

@@ -59,7 +59,7 @@ def kunit(kernel, seconds):
 
 
 STEPS = [
-    Step("prove-fresh", "make prove-fresh", 7200, ("meter",), ("measure.evaluate",),
+    Step("prove-fresh", "make prove-fresh SCALE=full", 9000, ("meter",), ("measure.evaluate",),
          (*WORKLOADS, "tests/tools/prove-fresh", "tests/tools/fetch/"), builds=True),
     Step("patches-check", "make patches-check FULL=1", 5400, ("release",), ("series.check",),
          (*BOOT, "patches/", "tests/kernel/config/"), builds=True),
