@@ -9,7 +9,7 @@ from .base.errors import FAIL, PASS, Error, say
 from .base.process import die_with_parent
 from .kernel.compiled import same_source
 from .kernel.kbuild import IMAGES, Build, flavour, staged_build
-from .kernel.tree import Base, stage
+from .kernel.tree import Base, stage, tree_of
 from .guest import payload, rootfs
 from .guest.boot import kvm
 from .suites import kselftest, kunit
@@ -57,19 +57,14 @@ def do_stage():
     return PASS
 
 
-def guest_modules(build, steps):
-    """What the guest can load: the kernel's test modules, and ours."""
-    return sorted(set(payload.modules(build, steps) + rootfs.modules_of(build)))
-
-
 def do_kselftest(arch):
     build, steps = staged_build(arch, kselftest.verb(), payload.STEP | kselftest.estimates())
-    return kselftest.kselftest(build, guest_modules(build, steps), steps, kunit.slower(build, 1))
+    return kselftest.kselftest(build, payload.loadable(build, steps), steps, kunit.slower(build, 1))
 
 
 def do_shell(arch):
     build, steps = staged_build(arch, "shell", payload.STEP)
-    modules = guest_modules(build, steps)
+    modules = payload.loadable(build, steps)
     steps.done()
     command = rootfs.shell_command(build, modules)
     say("booting to a prompt; 'exit' leaves")
@@ -81,7 +76,7 @@ def do_shell(arch):
 def do_same_source(arch, built):
     # The tree as it was built: staging it anew would hide a difference.
     base = Base()
-    return same_source(Build(base, base.work / "linux", arch), built)
+    return same_source(Build(base, tree_of(base), arch), built)
 
 
 VERBS = {

@@ -31,14 +31,17 @@ def need_space(mib, what):
                     "free some, or set MM_BATCH_CACHE= to a larger disk")
 
 
+def lock_file(name):
+    file = CACHE / "locks" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return open(file, "w")
+
+
 class Lock:
     """Who uses a part of the cache. Users share it; who changes it must be alone. It ends with this process."""
 
     def __init__(self, name):
-        self.name = name
-        file = CACHE / "locks" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self.file = open(file, "w")
+        self.name, self.file = name, lock_file(name)
         self.take(fcntl.LOCK_SH)
 
     def take(self, how):
@@ -62,9 +65,7 @@ class Lock:
 @contextmanager
 def alone(name):
     """For what takes seconds: whoever comes second waits."""
-    file = CACHE / "locks" / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "w") as held:
+    with lock_file(name) as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 

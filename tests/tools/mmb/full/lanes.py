@@ -15,7 +15,7 @@ from ..base.process import die_with_parent
 from ..base.progress import minutes
 from ..kernel.kbuild import staged_build
 from ..guest import payload
-from .stamps import SOURCES, hash_of, inputs, record, recorded, state, what_runs
+from .stamps import SOURCES, hash_of, inputs, record, recorded, state, states, what_runs
 from .steps import KERNELS, SOAK, STEPS
 
 LANES = 2
@@ -72,7 +72,8 @@ def soak():
 def run(verb, steps):
     """Builds the kernels, runs what is not fresh then, and goes on after a failure."""
     _, known = recorded()
-    seconds = sum(known.get(s.name, {}).get("seconds", s.seconds) for s in steps if state(s) != "fresh")
+    seconds = sum(known.get(step.name, {}).get("seconds", step.seconds)
+                  for step, now in states(steps).items() if now != "fresh")
     say(f"{verb}: {len(steps)} steps in {LANES} lanes, at most about {minutes(seconds / LANES)}; logs: {LOGS}")
     folder = TOP / "out/full"
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,14 +113,15 @@ def build_kernel(name):
 def run_step(name):
     """The edge of a step: runs it unless it is fresh, and writes down how it ended."""
     step = next(step for step in (*STEPS, *SOAK) if step.name == name)
-    if state(step) == "fresh":
+    kernels, known = recorded()
+    before = inputs(step, kernels, hash_of(SOURCES))
+    if state(step, known.get(name), before) == "fresh":
         say(f"full: {name}: fresh")
         return PASS
-    before = inputs(step, recorded()[0])
     code, seconds, load = logged(name, step.command)
     with alone("full.json"):
         kernels, known = recorded()
-        if before is None or before != inputs(step, kernels):
+        if before is None or before != inputs(step, kernels, hash_of(SOURCES)):
             raise Error(f"what {name} depends on changed while it ran", "run make full again")
         status = "fail" if code else "pass"
         this = {"name": name, "inputs": before, "status": status, "seconds": seconds, "load": load}
@@ -130,6 +132,6 @@ def run_step(name):
 
 def stale():
     """Prints how fresh each step is; what CI shows."""
-    for step in (*STEPS, *SOAK):
-        say(f"full: {step.name}: {state(step)}")
+    for step, now in states((*STEPS, *SOAK)).items():
+        say(f"full: {step.name}: {now}")
     return PASS

@@ -17,7 +17,7 @@ import tomllib
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import Error
-from ..guest import payload, rootfs, upstream
+from ..guest import payload, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
 from ..guest.initrd import tree
 from .steps import SOAK, STEPS
@@ -106,7 +106,7 @@ def hash_of(names, prose=True):
 
 def what_runs(build, steps):
     """SHA-256 over a kernel's image, and the modules and programs of its guests, which are built."""
-    modules = sorted({*payload.modules(build, steps), *rootfs.modules_of(build)})
+    modules = payload.loadable(build, steps)
     programs = [*payload.selftests(build), *payload.workloads(build)]
     root = tree(build.arch)
     installed = sorted(p for p in upstream.programs(build, root).rglob("*") if p.is_file())
@@ -134,25 +134,26 @@ def record(kernels, steps):
     write_atomically(REPORT, json.dumps({"kernels": kernels, "steps": known}, indent=1) + "\n")
 
 
-def inputs(step, kernels):
-    """The hash of what a step depends on, or None if one of its kernels was not built of the present sources."""
-    now = hash_of(SOURCES) if step.kernels else None
+def inputs(step, kernels, sources):
+    """The hash of what a step depends on, or None if one of its kernels was not built of the present sources, of which
+    this is the hash.
+    """
     digest = hashlib.sha256(step.command.encode())
     for name in step.kernels:
         known = kernels.get(name)
-        if not known or known["sources"] != now:
+        if not known or known["sources"] != sources:
             return None
         digest.update(known["runs"].encode())
     for source in closure(step.judges):
-        digest.update(f"\0{source.name}\0{without_documentation(source.read_bytes())}".encode())
+        digest.update(f"\0{source.name}\0".encode() + code_of(source))
     digest.update(hash_of(step.files, step.prose).encode())
     return digest.hexdigest()
 
 
-def state(step):
-    """fresh, failed (on these inputs), stale, never run, or not known until kernels are built."""
-    kernels, steps = recorded()
-    was, now = steps.get(step.name), inputs(step, kernels)
+def state(step, was, now):
+    """fresh, failed (on these inputs), stale, never run, or not known until kernels are built: by what is recorded of a
+    step, and its inputs.
+    """
     if not was:
         return "never run"
     if not now:
@@ -160,3 +161,10 @@ def state(step):
     if was["inputs"] != now:
         return "stale"
     return "fresh" if was["status"] == "pass" else "failed"
+
+
+def states(steps):
+    """Step -> its state."""
+    kernels, known = recorded()
+    sources = hash_of(SOURCES)
+    return {step: state(step, known.get(step.name), inputs(step, kernels, sources)) for step in steps}

@@ -59,7 +59,7 @@ class Stamps(unittest.TestCase):
         (self.top / name).write_text(text.replace(old, new))
 
     def state(self):
-        return stamps.state(self.STEP)
+        return stamps.states([self.STEP])[self.STEP]
 
     def test_from_never_run_to_failed(self):
         self.assertEqual(self.state(), "never run")

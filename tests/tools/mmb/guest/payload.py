@@ -5,7 +5,7 @@ import platform
 
 from ..base.cache import TOP, alone
 from ..base.process import run
-from . import initrd, upstream
+from . import initrd, rootfs, upstream
 
 BENCH = TOP / "tests/kernel/bench"
 SELFTESTS = TOP / "tests/kernel/selftests"
@@ -51,3 +51,8 @@ def modules(build, steps):
     """The modules that guests load: ours, and the kernel's vmalloc test. Its step is STEP."""
     steps.start("module", "building the workloads")
     return [module(build, BENCH, "mm_batch_bench"), build.out / "lib/test_vmalloc.ko"]
+
+
+def loadable(build, steps):
+    """What the guest can load: the kernel's test modules, and ours."""
+    return sorted(set(modules(build, steps) + rootfs.modules_of(build)))

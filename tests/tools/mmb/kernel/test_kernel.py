@@ -117,7 +117,8 @@ class BadInput(unittest.TestCase):
         with tempfile.TemporaryDirectory() as cache:
             source = str(tree.Base().tree)
             with mock.patch.dict(os.environ, {"KSRC": source}):
-                lock = pathlib.Path(cache) / "locks" / f"{tree.Base().work.name}-linux{tree.variant()}"
+                held = tree.tree_of(tree.Base())
+                lock = pathlib.Path(cache) / "locks" / f"{held.parent.name}-{held.name}"
             lock.parent.mkdir()
             holder = subprocess.Popen(["flock", lock, "sleep", "20"])
             try:

@@ -140,10 +140,10 @@ def metered():
     return os.environ.get("METER") == "1"
 
 
-def variant():
-    """The end of the name of the tree that is built."""
+def tree_of(base):
+    """The folder of the tree that is built: what is for evaluation only has one of its own."""
     wanted = ((BETTER_C, os.environ.get("CONFIG") == BETTER_C), ("meter", metered()))
-    return "".join(f"-{name}" for name, is_wanted in wanted if is_wanted)
+    return base.work / "-".join(["linux", *(name for name, is_wanted in wanted if is_wanted)])
 
 
 def patches_of(path, folder=TOP / "patches"):
@@ -227,7 +227,7 @@ def put_back(base, tree, names):
 def stage():
     """Makes the tree what it should be; returns the base and the tree, which stays so until this process ends."""
     base = Base()
-    tree = base.work / f"linux{variant()}"
+    tree = tree_of(base)
     base.work.mkdir(parents=True, exist_ok=True)
     stamp = stamp_of(tree)
     wanted = patched_files(base) | our_files()
