@@ -20,41 +20,35 @@
 #define SIZE PMD
 #define ROOM (16 * 1024 * KIB)
 
+/* Where the controller is mounted, and a cgroup of our own there. */
+static const char *mounted;
 static char legacy[96];
 
-static void set(const char *name, const char *value)
+/* A file of the cgroup, until the next is asked for. */
+static const char *of_legacy(const char *name)
 {
-	char path[160];
+	static char path[160];
 
 	snprintf(path, sizeof(path), "%s/%s", legacy, name);
-	write_to(path, value);
-}
-
-static unsigned long get(const char *name)
-{
-	char path[160];
-
-	snprintf(path, sizeof(path), "%s/%s", legacy, name);
-	return number_in(path);
+	return path;
 }
 
 static void leave_legacy(void)
 {
 	char procs[96];
 
-	snprintf(procs, sizeof(procs), "%s", legacy);
-	strcpy(strrchr(procs, '/'), "/cgroup.procs");
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", mounted);
 	write_to(procs, "0");
 	if (rmdir(legacy))
 		ksft_print_msg("%s is left behind: %s\n", legacy, strerror(errno));
 }
 
-static void enter_legacy(const char *mount)
+static void enter_legacy(void)
 {
-	snprintf(legacy, sizeof(legacy), "%s/unmap.%d", mount, getpid());
+	snprintf(legacy, sizeof(legacy), "%s/unmap.%d", mounted, getpid());
 	if (mkdir(legacy, 0755))
 		ksft_exit_fail_msg("%s: %s\n", legacy, strerror(errno));
-	set("cgroup.procs", "0");
+	write_to(of_legacy("cgroup.procs"), "0");
 	atexit(leave_legacy);
 }
 
@@ -90,16 +84,11 @@ static void *watch(void *unused)
 /* As a limit that is lowered has it: refused if reclaim finds too little. */
 static void reclaim_half(void)
 {
-	char path[160], text[32];
-	int fd;
+	char half[32];
 
-	snprintf(text, sizeof(text), "%lu", get("memory.usage_in_bytes") / 2);
-	snprintf(path, sizeof(path), "%s/memory.limit_in_bytes", legacy);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || (write(fd, text, strlen(text)) < 0 && errno != EBUSY))
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
-	set("memory.limit_in_bytes", "-1");
+	snprintf(half, sizeof(half), "%lu", number_in(of_legacy("memory.usage_in_bytes")) / 2);
+	try_write_to(of_legacy("memory.limit_in_bytes"), half, EBUSY);
+	write_to(of_legacy("memory.limit_in_bytes"), "-1");
 }
 
 int main(int argc, char **argv)
@@ -116,14 +105,15 @@ int main(int argc, char **argv)
 		seconds = atoi(argv[3]);
 	ksft_print_header();
 	ksft_set_plan(1);
-	snprintf(legacy, sizeof(legacy), "%s/memory.limit_in_bytes", argv[2]);
-	if (access(legacy, F_OK)) {
+	mounted = argv[2];
+	snprintf(legacy, sizeof(legacy), "%s", mounted);
+	if (access(of_legacy("memory.limit_in_bytes"), F_OK)) {
 		ksft_test_result_skip("no legacy memory cgroup\n");
 		ksft_finished();
 	}
 	begin_folios();
 	find_swaps();
-	enter_legacy(argv[2]);
+	enter_legacy();
 	snprintf(disk.path, sizeof(disk.path), "%s", argv[1]);
 	make_swap(disk.path, ROOM);
 	others_off();

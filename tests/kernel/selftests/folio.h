@@ -41,13 +41,19 @@
 static int pagemap_fd, kpageflags_fd;
 static char cgroup[64];
 
-static inline void write_to(const char *path, const char *text)
+/* The write may fail with @allowed. */
+static inline void try_write_to(const char *path, const char *text, int allowed)
 {
 	int fd = open(path, O_WRONLY);
 
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+	if (fd < 0 || (write(fd, text, strlen(text)) < 0 && errno != allowed))
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	close(fd);
+}
+
+static inline void write_to(const char *path, const char *text)
+{
+	try_write_to(path, text, 0);
 }
 
 /* One of /proc/vmstat's numbers, or 0. (A cgroup's own may be late.) */
@@ -91,13 +97,9 @@ static inline void enter_cgroup(void)
 static inline void reclaim_once(const char *text)
 {
 	char path[96];
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/memory.reclaim", cgroup);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || (write(fd, text, strlen(text)) < 0 && errno != EAGAIN))
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	close(fd);
+	try_write_to(path, text, EAGAIN);
 }
 
 /* @what: "0" is page cache and lazyfree memory, "max" is what is swapped. */
