@@ -34,8 +34,8 @@ OFFERED = ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"])
 
 # Files of ours that become files of the kernel.
 OURS = [
-    (TOP / "rust/mm_batch", pathlib.PurePath("mm/mm_batch")),
-    (TOP / "tests/kernel/kunit", pathlib.PurePath("mm/tests")),
+    (pathlib.PurePath("rust/mm_batch"), pathlib.PurePath("mm/mm_batch")),
+    (pathlib.PurePath("tests/kernel/kunit"), pathlib.PurePath("mm/tests")),
 ]
 
 
@@ -170,14 +170,14 @@ def touched_by(patches):
 
 
 def patched_files(base):
-    """The files that the series touches, with their new content."""
+    """The files of the kernel that the series touches, with their new content."""
     with tempfile.TemporaryDirectory(dir=base.work) as scratch:
         return patched_in(base, pathlib.Path(scratch))
 
 
 def patched_in(base, scratch):
-    patches = series()
-    touched = sorted(touched_by(patches))
+    patches, ours = series(), set(our_files())
+    touched = sorted(touched_by(patches) - ours)
     for name in touched:
         if (base.tree / name).exists():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
@@ -185,8 +185,10 @@ def patched_in(base, scratch):
     env = {"PATH": os.environ["PATH"], "HOME": str(scratch), "GIT_CONFIG_NOSYSTEM": "1"}
     subprocess.run(["git", "init", "-q", scratch], check=True, env=env)
     for patch in patches:
-        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", patch], cwd=scratch, env=env,
-                                 capture_output=True, text=True)
+        # Ours are what the series' hunks have made of them.
+        done = touched_by([patch]) & ours if patch.parent.name in SERIES else ()
+        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *(f"--exclude={name}" for name in done), patch],
+                                 cwd=scratch, env=env, capture_output=True, text=True)
         if applied.returncode:
             why = (applied.stderr.splitlines() or ["no reason given"])[0]
             raise Error(f"{patch.name} does not apply to Linux {base.version} ({why})",
@@ -194,12 +196,13 @@ def patched_in(base, scratch):
     return {name: (scratch / name).read_bytes() for name in touched}
 
 
-def our_files():
+def our_files(top=TOP):
+    """Our files by their names in the kernel, as they are with the whole series."""
     files = {}
     for source, target in OURS:
-        for path in sorted(source.rglob("*")):
+        for path in sorted((top / source).rglob("*")):
             if path.is_file() and path.name != "Cargo.toml":
-                files[str(target / path.relative_to(source))] = path.read_bytes()
+                files[str(target / path.relative_to(top / source))] = path.read_bytes()
     return files
 
 

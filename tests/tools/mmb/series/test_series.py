@@ -37,12 +37,22 @@ DIFF = """diff --git a/mm/x.c b/mm/x.c
  int {4};
  int {5};
 """
+# What comes with the first path, and what the second adds to it.
+HUNK = """diff --git a/mm/mm_batch/root.rs b/mm/mm_batch/root.rs
+--- a/mm/mm_batch/root.rs
++++ b/mm/mm_batch/root.rs
+@@ -3,5 +3,6 @@
+ mod a;
+ mod b;
+ mod one;
++mod two;
+ mod y;
+ mod z;
+"""
 ONE, TWO = DIFF.format(*"bcdefg", line=2, name="one"), DIFF.format(*"efghij", line=6, name="two")
-ROOT = "mod one;\n#[cfg(TEST)]\n#[path]\nmod two_kunit;\nmod two;\nmod end;\n"
-# What the first path's series has of it.
-FIRST = "mod one;\nmod end;\n"
+TWO += HUNK
+ROOT = "//! Some\n//! text.\nmod a;\nmod b;\nmod one;\nmod two;\nmod y;\nmod z;\n"
 OURS = {"mm/mm_batch/root.rs": ROOT.encode(), "mm/mm_batch/one.rs": b"1\n", "mm/mm_batch/two.rs": b"2\n"}
-SHARED = "patches/one/shared/mm/mm_batch/root.rs"
 
 
 class Toy(unittest.TestCase):
@@ -52,8 +62,7 @@ class Toy(unittest.TestCase):
         self.top = pathlib.Path(folder.name)
         self.write("base/mm/x.c", C_FILE)
         self.path("one", ONE, "mm/mm_batch/root.rs", "mm/mm_batch/one.rs")
-        self.write(SHARED, FIRST)
-        self.path("two", TWO, "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
+        self.path("two", TWO, "mm/mm_batch/two.rs")
 
     def write(self, name, text):
         file = self.top / name
@@ -86,60 +95,47 @@ class Series(Toy):
 
     def test_a_path_does_not_know_the_later_ones(self):
         made = self.made()
-        self.assertIn("+mod one;\n+mod end;\n", made["one/0001-mm-one.patch"])
+        self.assertIn("+mod one;\n+mod y;\n", made["one/0001-mm-one.patch"])
         self.assertNotIn("two", made["one/0001-mm-one.patch"])
-        self.assertIn("+#[cfg(TEST)]\n+#[path]\n+mod two_kunit;\n+mod two;\n", made["two/0001-mm-two.patch"])
+        self.assertIn(" mod one;\n+mod two;\n mod y;\n", made["two/0001-mm-two.patch"])
 
     def test_three_paths(self):
-        """Each brings lines of its own; what there was before stays as it was."""
-        last = ROOT.replace("mod end;", "mod three;\nmod end;")
-        ours = OURS | {"mm/mm_batch/root.rs": last.encode(), "mm/mm_batch/three.rs": b"3\n"}
-        self.path("three", DIFF.format(*"hijklm", line=10, name="three"), "mm/mm_batch/root.rs", "mm/mm_batch/three.rs")
+        """Each adds lines of its own to what there was before."""
+        ours = OURS | {"mm/mm_batch/root.rs": ROOT.replace("mod y;", "mod three;\nmod y;").encode(),
+                       "mm/mm_batch/three.rs": b"3\n"}
+        hunk = HUNK.replace("@@ -3,5 +3,6", "@@ -4,5 +4,6").replace(" mod a;\n", "")
+        hunk = hunk.replace("+mod two", " mod two;\n+mod three")
+        self.path("three", DIFF.format(*"hijklm", line=10, name="three") + hunk, "mm/mm_batch/three.rs")
+        plan = write.Plan(["none", "one", "two", "three"], ours, self.top / "patches")
+        folders = write.write_series(self.top / "base", "7.3.0", self.top / "git", self.top / "out", plan)
+        self.assertEqual([f.name for f in folders], ["one", "two", "three"])
+        one, two, three = ((f / f"0001-mm-{f.name}.patch").read_text() for f in folders)
+        self.assertIn("+mod one;\n+mod y;\n", one)
+        self.assertIn(" mod one;\n+mod two;\n mod y;\n", two)
+        self.assertIn(" mod two;\n+mod three;\n mod y;\n", three)
 
-        def made():
-            plan = write.Plan(["none", "one", "two", "three"], ours, self.top / "patches")
-            folders = write.write_series(self.top / "base", "7.3.0", self.top / "git", self.top / "out", plan)
-            self.assertEqual([f.name for f in folders], ["one", "two", "three"])
-            return [(f / f"0001-mm-{f.name}.patch").read_text() for f in folders]
+    def test_a_line_that_no_later_path_knows(self):
+        """It is changed once, where we have it."""
+        ours = OURS | {"mm/mm_batch/root.rs": b"//! More.\n" + ROOT.replace("Some", "Any").encode()}
+        self.assertEqual(self.plan(ours).brought["mm/mm_batch/root.rs"].decode(),
+                         "//! More.\n" + ROOT.replace("Some", "Any").replace("mod two;\n", ""))
 
-        with self.assertRaisesRegex(Error, "two and three bring mm/mm_batch/root.rs, and .*/two/shared/.* is not there"):
-            made()
-        self.write(SHARED.replace("one", "two"), ROOT)
-        one, two, three = made()
-        self.assertIn("+mod one;\n+mod end;\n", one)
-        self.assertIn("+mod two;\n mod end;\n", two)
-        self.assertIn("+mod three;\n mod end;\n", three)
+    def test_a_line_that_a_later_path_brought(self):
+        for old, new in (("mod two;", "mod zwei;"), ("mod two;\n", ""), ("mod one;\nmod two;", "mod two;\nmod one;")):
+            with self.assertRaisesRegex(Error, "0001-mm-two.patch does not lead to what we have .*root.rs"):
+                self.plan(OURS | {"mm/mm_batch/root.rs": ROOT.replace(old, new).encode()})
 
-    def test_a_shared_file_is_not_kept(self):
-        (self.top / SHARED).unlink()
-        with self.assertRaisesRegex(Error, "one and two bring mm/mm_batch/root.rs, and .* is not there: copy there"):
-            self.plan()
-
-    def test_a_shared_file_that_is_stale(self):
-        # A line of both was changed in ours alone.
-        self.write(SHARED, FIRST.replace("one", "eins"))
-        with self.assertRaisesRegex(Error, "has a line that it has not with two .'mod eins;'.: .*change it in both"):
-            self.plan()
-        # In another order is another file.
-        self.write(SHARED, "mod end;\nmod one;\n")
-        with self.assertRaisesRegex(Error, "'mod one;'"):
-            self.plan()
-
-    def test_a_shared_file_that_is_not_shared(self):
-        self.write("patches/two/shared/mm/mm_batch/two.rs", "2\n")
-        with self.assertRaisesRegex(Error, "two/shared has mm/mm_batch/two.rs, which no later path brings"):
-            self.plan()
-
-    def test_a_path_that_changes_nothing_of_a_shared_file(self):
-        self.write(SHARED, ROOT)
-        with self.assertRaisesRegex(Error, "two brings mm/mm_batch/root.rs and adds nothing to it"):
+    def test_a_file_that_is_brought_twice(self):
+        self.path("two", TWO, "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
+        with self.assertRaisesRegex(Error, "two/files names mm/mm_batch/root.rs, which an earlier patch brings"):
             self.plan()
 
     def test_what_we_have(self):
         """The plan of the real series: all of ours has its place."""
         plan = write.Plan(tree.SERIES, tree.our_files())
         self.assertLessEqual(set(paths.ORDER), set(plan.paths))
-        self.assertEqual(set().union(*plan.states.values()), set(tree.our_files()))
+        found = [name for path in plan.paths for patch in write.patches_of(path) for name in plan.files(path, patch)]
+        self.assertEqual(sorted(found), sorted(tree.our_files()))
 
     def test_cover_letters(self):
         cover = self.made()["two/0000-cover-letter.patch"]
@@ -185,9 +181,10 @@ class Series(Toy):
 
     def test_a_patch_that_changes_what_is_ours(self):
         self.path("two", TWO + "diff --git a/mm/mm_batch/one.rs b/mm/mm_batch/one.rs\n--- a/mm/mm_batch/one.rs\n"
-                  "+++ b/mm/mm_batch/one.rs\n@@ -1 +1 @@\n-1\n+3\n", "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
-        with self.assertRaisesRegex(Error, "mm/mm_batch/one.rs is not what we have after the last patch"):
-            self.made()
+                  "+++ b/mm/mm_batch/one.rs\n@@ -1 +1 @@\n-1\n+3\n", "mm/mm_batch/two.rs")
+        with self.assertRaisesRegex(Error, "0001-mm-two.patch does not lead to what we have .*one.rs"):
+            self.plan()
+        self.assertEqual(self.plan(OURS | {"mm/mm_batch/one.rs": b"3\n"}).brought["mm/mm_batch/one.rs"], b"1\n")
 
     def test_a_patch_that_does_not_apply(self):
         self.write("base/mm/x.c", "something else\n")
@@ -360,7 +357,7 @@ class States(Toy):
         again = self.states()
         self.assertTrue(again.is_done(1, "booted") and again.is_done(2, "booted"))
         self.assertFalse(again.is_done(2, "built"))
-        self.path("two", TWO.replace("int two;", "int too;"), "mm/mm_batch/root.rs", "mm/mm_batch/two.rs")
+        self.path("two", TWO.replace("int two;", "int too;"), "mm/mm_batch/two.rs")
         changed = self.states()
         self.assertTrue(changed.is_done(1, "booted"))
         self.assertFalse(changed.is_done(2, "booted"))

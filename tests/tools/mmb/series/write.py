@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 from ..base.cache import TOP
 from ..base.errors import PASS, Error, say
@@ -23,19 +24,31 @@ DATE = "2026-11-20T23:00:00+0000"
 NUMBER = re.compile(r"^\d+-")
 
 
-class Git:
-    """A scratch repository, free of whatever the user's git is configured to do."""
+def reason(done):
+    """What git says of why it failed."""
+    return (done.stderr.splitlines() or done.stdout.splitlines() or ["no reason given"])[0].removeprefix("error: ")
 
-    def __init__(self, folder, who=AUTHOR):
+
+def write_files(folder, files):
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+class Git:
+    """A repository, a scratch one unless it is there already, free of whatever the user's git is configured to do."""
+
+    def __init__(self, folder, who=AUTHOR, there=False):
         self.folder = folder
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
         name, mail = re.fullmatch(r"(.+) <(.+)>", who).groups()
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8",
                     "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
                     "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail, "GIT_COMMITTER_DATE": DATE,
                     "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": DATE}
-        self("init", "-q", "-b", "series")
+        if not there:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            self("init", "-q", "-b", "series")
 
     def run(self, *arguments, stdin=None):
         return subprocess.run(["git", *map(str, arguments)], cwd=self.folder, env=self.env, input=stdin,
@@ -44,9 +57,13 @@ class Git:
     def __call__(self, *arguments, stdin=None):
         done = self.run(*arguments, stdin=stdin)
         if done.returncode:
-            why = (done.stderr.splitlines() or done.stdout.splitlines() or ["no reason given"])[0]
-            raise Error(f"git {arguments[0]} failed ({why})", f"look at {self.folder}")
+            raise Error(f"git {arguments[0]} failed ({reason(done)})", f"look at {self.folder}")
         return done.stdout.strip()
+
+    def content(self, name):
+        """An object's content, to the byte."""
+        return subprocess.run(["git", "cat-file", "blob", name], cwd=self.folder, env=self.env, capture_output=True,
+                              check=True).stdout
 
     def commit_base(self, tree, names, version):
         """The base: those of the files that the tree has."""
@@ -76,17 +93,11 @@ def listed(path, folder=TOP / "patches"):
     return table
 
 
-def is_within(before, after):
-    """None if a file's lines are all in its later state, in their order; else the first that is not."""
-    later = iter(after.splitlines())
-    return next((line for line in before.splitlines() if line not in later), None)
-
-
 class Plan:
     """What each folder brings: its patches, and our files by patch.
 
-    A file that several paths bring is as we have it with the last of them. As it is with an earlier one stands
-    in that one's shared/, and a later path only adds lines to it.
+    A file of ours comes with one patch. A later one may change it, by hunks as in any other file, so what it was
+    before is what we have with those hunks taken back.
     """
 
     def __init__(self, folders, ours, top=TOP / "patches"):
@@ -94,12 +105,7 @@ class Plan:
         self.paths = [p for p in folders if patches_of(p, top)]
         self.tables = {p: listed(p, top) for p in self.paths}
         self.check()
-        self.states = {path: self.state(path) for path in self.paths}
-        self.check_states()
-
-    def named(self, path):
-        """Our files that come with a path, in any of its patches."""
-        return {name for names in self.tables[path].values() for name in names}
+        self.brought = self.ours | self.before()
 
     def check(self):
         seen = set()
@@ -112,51 +118,33 @@ class Plan:
                 gone = sorted(set(names) - set(self.ours))
                 if gone:
                     raise Error(f"{source} names {gone[0]}, which is not ours", "correct the table")
-            seen |= self.named(path)
+                if again := sorted(set(names) & seen):
+                    raise Error(f"{source} names {again[0]}, which an earlier patch brings",
+                                "remove it there: what a later patch changes is a hunk of it")
+                seen |= set(names)
         absent = sorted(set(self.ours) - seen)
         if absent:
             raise Error(f"no patch brings {', '.join(absent)}", f"name it in {self.folder}/<path>/files")
 
-    def next_with(self, path, name):
-        """The next path that brings a file, too, or None."""
-        later = self.paths[self.paths.index(path) + 1:]
-        return next((p for p in later if name in self.named(p)), None)
-
-    def state(self, path):
-        """Name -> content of the files that come with a path."""
-        shared = self.folder / path / "shared"
-        kept = {str(f.relative_to(shared)): f for f in shared.rglob("*") if f.is_file()}
-        found = {}
-        for name in self.named(path):
-            other = self.next_with(path, name)
-            if not other:
-                found[name] = self.ours[name]
-                continue
-            if name not in kept:
-                raise Error(f"{path} and {other} bring {name}, and {shared / name} is not there",
-                            f"copy there what it was before {other}")
-            found[name] = kept.pop(name).read_bytes()
-        if kept:
-            raise Error(f"{shared} has {min(kept)}, which no later path brings", "remove it, or name it in their files")
-        return found
-
-    def check_states(self):
-        for path, state in self.states.items():
-            for name, content in state.items():
-                other = self.next_with(path, name)
-                if not other:
-                    continue
-                mine, after = content.decode(), self.states[other][name].decode()
-                line = is_within(mine, after)
-                if line is not None:
-                    raise Error(f"{self.folder / path}/shared/{name} has a line that it has not with {other} "
-                                f"({line.strip()!r})", "a later path only adds lines: change it in both")
-                if mine == after:
-                    raise Error(f"{other} brings {name} and adds nothing to it", "leave it out of its files")
+    def before(self):
+        """Name -> content of our files that patches change, as they were before the first of these."""
+        changes = [(patch, touched_by([patch]) & set(self.ours))
+                   for path in self.paths for patch in patches_of(path, self.folder)]
+        names = set().union(*(names for _, names in changes))
+        with tempfile.TemporaryDirectory() as folder:
+            git = Git(pathlib.Path(folder, "git"))
+            write_files(git.folder, {name: self.ours[name] for name in names})
+            for patch, changed in reversed(changes):
+                if changed:
+                    done = git.run("apply", "-R", *(f"--include={name}" for name in changed), patch)
+                    if done.returncode:
+                        raise Error(f"{patch.name} does not lead to what we have ({reason(done)})",
+                                    "change the hunk as well, or both by make import and make export")
+            return {name: (git.folder / name).read_bytes() for name in names}
 
     def files(self, path, patch):
-        """Our files that come with a patch, as they are in that path's series."""
-        return {name: self.states[path][name] for name in self.tables[path].get(NUMBER.sub("", patch.name), [])}
+        """Our files that come with a patch, as they are then."""
+        return {name: self.brought[name] for name in self.tables[path].get(NUMBER.sub("", patch.name), [])}
 
 
 def signer():
@@ -173,11 +161,8 @@ def commit_patch(git, patch, files, sob):
     mail = patch.read_text().replace(AUTHOR, sob or AUTHOR)
     done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
     if done.returncode:
-        why = (done.stderr.splitlines() or ["no reason given"])[0]
-        raise Error(f"{patch.name} does not apply ({why})", "give an unpatched 7.3.y source by KSRC=")
-    for name, content in files.items():
-        (git.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (git.folder / name).write_bytes(content)
+        raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
+    write_files(git.folder, files)
     git("add", "-A", "-f")
     date = git("log", "-1", "--format=%aI")
     git("commit", "-q", "--amend", "--no-edit", f"--date={date}")
@@ -222,8 +207,7 @@ def write_series(base_tree, version, scratch, out, plan, sob=None):
         before = path
     for name, content in plan.ours.items():
         if (git.folder / name).read_bytes() != content:
-            raise Error(f"{name} is not what we have after the last patch",
-                        "name it in the files of each path that changes it")
+            raise Error(f"{name} is not what we have after the last patch", "change the patches that change it")
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     part.rename(out)
