@@ -16,4 +16,3 @@ mod file_unmap;
 mod file_unmap_kunit;
 mod rmap_walk;
 mod trace;
-mod unmap;

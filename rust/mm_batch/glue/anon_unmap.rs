@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `anon_unmap` in the kernel: what it needs beyond a walk.
+//! `anon_unmap` in the kernel: what C calls, and what it needs beyond a walk.
 
 use super::rmap_walk::{
     kept,
@@ -31,6 +31,7 @@ use kernel::{
         mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path_MM_BATCH_RUN_ANON_UNMAP as ANON_UNMAP, //
     },
+    prelude::*,
     sync::barrier, //
 };
 
@@ -140,9 +141,27 @@ impl AnonUnmapWalk for RmapWalk {
     }
 }
 
-/// Unmaps the walk's run.
-#[inline]
-pub(super) fn run(walk: RmapWalk) -> bindings::mm_batch_unmapped {
+/// Unmaps the run of PTEs that begins with `*ptep`, to swap, and traces it.
+///
+/// Returns what became of it: unmapped; or restored, or not even cleared, and the folio is to stay
+/// mapped.
+///
+/// # Safety
+///
+/// As [`RmapWalk::new()`] has it, until this returns; and the folio is anonymous.
+///
+/// Context: page table lock held. Does not sleep.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_run(
+    folio: *mut bindings::folio,
+    page: *mut bindings::page,
+    vma: *mut bindings::vm_area_struct,
+    address: usize,
+    ptep: *mut bindings::pte_t,
+    flags: c_uint,
+) -> bindings::mm_batch_unmapped {
+    // SAFETY: By the function's requirement.
+    let walk = unsafe { RmapWalk::new(folio, page, vma, address, ptep, flags) };
     match unmap_run(walk) {
         Outcome::Unmapped(run) => unmapped(ANON_UNMAP, run),
         Outcome::Kept(nr) => kept(ANON_UNMAP, nr),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `file_unmap` in the kernel: what it needs beyond a walk.
+//! `file_unmap` in the kernel: what C calls, and what it needs beyond a walk.
 
 use super::rmap_walk::{
     kept,
@@ -20,6 +20,7 @@ use kernel::{
         mm_batch_run_outcome_MM_BATCH_RUN_NOT_MINE as NOT_MINE,
         mm_batch_run_path_MM_BATCH_RUN_FILE_UNMAP as FILE_UNMAP, //
     },
+    prelude::*,
     sync::barrier, //
 };
 
@@ -42,12 +43,14 @@ impl FileUnmapWalk for RmapWalk {
 
     #[inline]
     fn folio_test_anon(&self) -> bool {
-        RmapWalk::folio_test_anon(self)
+        // SAFETY: By the invariants, there is a folio.
+        unsafe { bindings::mm_batch_folio_test_anon(self.at().folio) }
     }
 
     #[inline]
     fn folio_test_swapbacked(&self) -> bool {
-        RmapWalk::folio_test_swapbacked(self)
+        // SAFETY: By the invariants, there is a folio.
+        unsafe { bindings::mm_batch_folio_test_swapbacked(self.at().folio) }
     }
 
     #[inline]
@@ -92,9 +95,27 @@ fn differences() -> Differences {
     Differences { mixed_file_runs }
 }
 
-/// Unmaps the walk's run.
-#[inline]
-pub(super) fn run(walk: RmapWalk) -> bindings::mm_batch_unmapped {
+/// Unmaps the run of PTEs that begins with `*ptep`, of a file, of shmem or lazyfree, and traces it.
+///
+/// Returns what became of it: unmapped; restored, and the folio is to stay mapped; or not touched,
+/// as the folio's flags disagree.
+///
+/// # Safety
+///
+/// As [`RmapWalk::new()`] has it, until this returns.
+///
+/// Context: page table lock held. Does not sleep.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_unmap_file_run(
+    folio: *mut bindings::folio,
+    page: *mut bindings::page,
+    vma: *mut bindings::vm_area_struct,
+    address: usize,
+    ptep: *mut bindings::pte_t,
+    flags: c_uint,
+) -> bindings::mm_batch_unmapped {
+    // SAFETY: By the function's requirement.
+    let walk = unsafe { RmapWalk::new(folio, page, vma, address, ptep, flags) };
     match unmap_run(walk, differences()) {
         Outcome::Unmapped(run) => unmapped(FILE_UNMAP, run),
         Outcome::Kept(nr) => kept(FILE_UNMAP, nr),

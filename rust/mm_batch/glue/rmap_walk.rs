@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A stop of an rmap walk in the kernel, as the port of one run (C: `try_to_unmap_one()`,
-//! mm/rmap.c, 7.3).
+//! mm/rmap.c, 7.3, which calls each path by an exported function of its own).
 
 use super::trace;
 use crate::{
@@ -33,7 +33,8 @@ use kernel::{
         mm_batch_run_path as RunPath, //
     },
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    unsafe_precondition_assert, //
 };
 
 // The helpers pass a PTE as a u64; 128-bit PTEs would be cut.
@@ -159,11 +160,27 @@ pub(super) struct RmapWalk {
 }
 
 impl RmapWalk {
+    /// The walk that `try_to_unmap_one()` is on, from what it passes.
+    ///
     /// # Safety
     ///
-    /// As the invariants say, for as long as it exists.
+    /// The folio is locked, large, referenced by the caller and not hugetlb. `*ptep` is present and
+    /// maps its `page` at `address`, which is within `vma`. The page table lock is held, and an
+    /// rmap lock that keeps `vma` and its mm; `flags` is without `TTU_HWPOISON`. All that for as
+    /// long as the walk exists, but that the PTE may be cleared by it; and there is no other walk
+    /// at this stop.
     #[inline]
-    pub(super) unsafe fn new(view: PteView, flags: c_uint) -> Self {
+    pub(super) unsafe fn new(
+        folio: *mut bindings::folio,
+        page: *mut bindings::page,
+        vma: *mut bindings::vm_area_struct,
+        address: usize,
+        ptep: *mut bindings::pte_t,
+        flags: c_uint,
+    ) -> Self {
+        unsafe_precondition_assert!(address % PAGE_SIZE == 0);
+        // SAFETY: By the function's requirement.
+        let view = unsafe { PteView::new(folio, page, vma, address, ptep) };
         // INVARIANT: By the function's requirement.
         Self { view, flags }
     }
@@ -172,20 +189,6 @@ impl RmapWalk {
     #[inline]
     pub(super) fn at(&self) -> &PteView {
         &self.view
-    }
-
-    /// Whether the folio is anonymous (C: `folio_test_anon()`).
-    #[inline]
-    pub(super) fn folio_test_anon(&self) -> bool {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_test_anon(self.view.folio) }
-    }
-
-    /// Whether the folio is swap-backed (C: `folio_test_swapbacked()`).
-    #[inline]
-    pub(super) fn folio_test_swapbacked(&self) -> bool {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_test_swapbacked(self.view.folio) }
     }
 
     /// Whether the folio is in the swap cache (C: `folio_test_swapcache()`).
