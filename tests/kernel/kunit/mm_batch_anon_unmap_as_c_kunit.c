@@ -109,7 +109,7 @@ static void run(struct kunit *test, enum mm_batch_mode mode, const struct draw *
 	mmap_read_unlock(m.mm);
 	mm_batch_anon_unmap_set_mode(mode);
 	look(&m, &o->before);
-	o->want = expected_runs(&m);
+	o->want = expected_anon_runs(&m);
 	o->refs = folio_ref_count(m.folio);
 	o->after = swap_out(test, &m, 0);
 	expect_runs(test, &o->after.all.runs, &o->want, o->after.all.runs.count);

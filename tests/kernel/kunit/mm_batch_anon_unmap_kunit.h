@@ -49,6 +49,12 @@ static inline bool all_or_nothing(void)
 	return mm_batch_anon_unmap_mode() != MM_BATCH_OFF;
 }
 
+/* The runs that the present mode of anon_unmap is to find. */
+static inline struct runs expected_anon_runs(struct mapping *m)
+{
+	return expected_runs_in(mm_batch_anon_unmap_mode(), m);
+}
+
 /* The first @count of these runs were cleared, with one flush for each, and no other. */
 static inline void expect_cleared(struct kunit *test, const struct unmapped *r,
 				  const struct runs *want, unsigned int count)
@@ -67,7 +73,7 @@ static inline void expect_cleared(struct kunit *test, const struct unmapped *r,
 static __maybe_unused noinline_for_stack struct swapped
 goes(struct kunit *test, struct mapping *m, enum ttu_flags flags)
 {
-	struct runs want = expected_runs(m);
+	struct runs want = expected_anon_runs(m);
 	int refs = folio_ref_count(m->folio), mapped = folio_mapcount(m->folio);
 	bool dirty = folio_test_dirty(m->folio);
 	struct swapped before, r;
@@ -101,7 +107,7 @@ goes(struct kunit *test, struct mapping *m, enum ttu_flags flags)
 static __maybe_unused noinline_for_stack struct swapped
 stays(struct kunit *test, struct mapping *m, unsigned int converted, enum ttu_flags flags)
 {
-	struct runs want = expected_runs(m);
+	struct runs want = expected_anon_runs(m);
 	int refs = folio_ref_count(m->folio);
 	struct swapped before, r;
 	unsigned int i, tried = 0;

@@ -307,18 +307,15 @@ static inline bool finds_mixed_runs(enum mm_batch_mode mode)
 				       mode == MM_BATCH_C && MIXED_IN_C;
 }
 
-/* The runs that the present mode is to find, by their definition. */
-static inline struct runs expected_runs(struct mapping *m)
+/* The runs that a mode is to find, by their definition. */
+static inline struct runs expected_runs_in(enum mm_batch_mode mode, struct mapping *m)
 {
-	enum mm_batch_mode mode = mm_batch_file_unmap_mode();
 	struct vm_area_struct *vma, *before = NULL;
 	struct runs runs = {};
 	pte_t pte, first;
 	unsigned int i;
 	bool mixed = finds_mixed_runs(mode) && !folio_test_anon(m->folio);
 
-	if (folio_test_anon(m->folio) && folio_test_swapbacked(m->folio))
-		mode = mm_batch_anon_unmap_mode();
 	for (i = 0; i < NR; i++, before = vma) {
 		unsigned long addr = m->addr + i * PAGE_SIZE;
 
@@ -339,6 +336,12 @@ static inline struct runs expected_runs(struct mapping *m)
 		runs.run[runs.count++].nr = 1;
 	}
 	return runs;
+}
+
+/* Those that the present mode of file_unmap is to find. */
+static inline struct runs expected_runs(struct mapping *m)
+{
+	return expected_runs_in(mm_batch_file_unmap_mode(), m);
 }
 
 /* The first @count runs are the same. */
