@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help test loom shuttle doctor kernel kunit kselftest runner shell evaluate meter profile mutants mutants-kernel series \
-	patches-check versions same-source lint full soak stale prove-fresh clean
+	import export patches-check versions same-source lint full soak stale prove-fresh clean
 
 ARCH ?= x86_64
 SCALE ?= short
@@ -71,6 +71,12 @@ lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether plan
 
 series: ## the complete series for git am, Rust included, in out/series/; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
+
+import: ## the series as branches of out/series-git, to be changed by git: see docs/series.md (10 s)
+	@$(mmb) import
+
+export: ## writes patches/ and our files as those branches have them (20 s)
+	@$(mmb) export
 
 patches-check: ## what make series writes: applies, builds, boots patch by patch (15 min; QUICK=1, for CI: 5, FULL=1 60)
 	@$(mmb) patches-check

@@ -17,6 +17,7 @@ from .suites.mutants import mutants_kernel
 from .measure.evaluate import evaluate
 from .measure.meter import meter
 from .measure.profile import profile
+from .series.branch import make_export, make_import
 from .series.check import checkpatch_series, patches_check, versions
 from .series.write import make_series
 from .full import lanes
@@ -100,6 +101,8 @@ VERBS = {
     "soak": lambda args: lanes.soak(),
     "stale": lambda args: lanes.stale(),
     "mutants-kernel": lambda args: mutants_kernel(args.arch),
+    "import": lambda args: make_import(),
+    "export": lambda args: make_export(),
 }
 
 

@@ -35,13 +35,17 @@ def write_files(folder, files):
         (folder / name).write_bytes(content)
 
 
+# What a scratch repository has can be made again: none of it need be on the disk at once.
+UNSYNCED = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsync", "GIT_CONFIG_VALUE_0": "none"}
+
+
 class Git:
     """A repository, a scratch one unless it is there already, free of whatever the user's git is configured to do."""
 
     def __init__(self, folder, who=AUTHOR, there=False):
         self.folder = folder
         name, mail = re.fullmatch(r"(.+) <(.+)>", who).groups()
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8",
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", **UNSYNCED,
                     "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
                     "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": mail, "GIT_COMMITTER_DATE": DATE,
                     "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": mail, "GIT_AUTHOR_DATE": DATE}
@@ -139,7 +143,7 @@ class Plan:
                     done = git.run("apply", "-R", *(f"--include={name}" for name in changed), patch)
                     if done.returncode:
                         raise Error(f"{patch.name} does not lead to what we have ({reason(done)})",
-                                    "change the hunk as well, or both by make import and make export")
+                                    "git stash what was changed, make import, and change it there")
             return {name: (git.folder / name).read_bytes() for name in names}
 
     def files(self, path, patch):
