@@ -11,7 +11,7 @@ from ..base.cache import CACHE, TOP, need_space, write_atomically
 from ..base.errors import Error
 from ..base.process import run
 from ..base.progress import Steps
-from .tree import BETTER_C, hold, metered, stage, stamp_of
+from .tree import BETTER_C, hold, metered, planted, stage, stamp_of
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
@@ -70,7 +70,7 @@ def folder_name(arch, flavour):
     named, extra = named_config(), os.environ.get("EXTRA_CONFIG")
     return "-".join([arch, flavour, *([named.stem] if named else []),
                      *([hashlib.sha256(extra.encode()).hexdigest()[:8]] if extra else []),
-                     *(["meter"] if metered() else [])])
+                     *(["meter"] if metered() else []), *(["planted"] if planted() else [])])
 
 
 class Build:

@@ -140,9 +140,14 @@ def metered():
     return os.environ.get("METER") == "1"
 
 
+def planted():
+    """Whether bugs are planted in the tree, to be switched on: by make mutants-kernel, in its copy of this tree."""
+    return os.environ.get("PLANTED") == "1"
+
+
 def tree_of(base):
     """The folder of the tree that is built: what is for evaluation only has one of its own."""
-    wanted = ((BETTER_C, os.environ.get("CONFIG") == BETTER_C), ("meter", metered()))
+    wanted = ((BETTER_C, os.environ.get("CONFIG") == BETTER_C), ("meter", metered()), ("planted", planted()))
     return base.work / "-".join(["linux", *(name for name, is_wanted in wanted if is_wanted)])
 
 
@@ -152,9 +157,10 @@ def patches_of(path, folder=TOP / "patches"):
 
 
 def series():
-    """The patches to build with. The last two folders are for evaluation only."""
+    """The patches to build with. What comes behind SERIES is for evaluation, or tests of tests, only."""
     more = [BETTER_C, *TWINS] if os.environ.get("CONFIG") == BETTER_C else []
-    return [patch for path in SERIES + more + (["meter"] if metered() else []) for patch in patches_of(path)]
+    more += [name for name, is_wanted in (("meter", metered()), ("planted", planted())) if is_wanted]
+    return [patch for path in SERIES + more for patch in patches_of(path)]
 
 
 def offered():
@@ -169,35 +175,36 @@ def touched_by(patches):
     return set(re.findall(r"^\+\+\+ b/(.*)$", "".join(p.read_text() for p in patches), re.M))
 
 
-def patched_files(base):
-    """The files of the kernel that the series touches, with their new content."""
+def patched_files(base, patches, names):
+    """Files of the kernel that patches touch, with their new content. Ours are what these have made of them."""
     with tempfile.TemporaryDirectory(dir=base.work) as scratch:
-        return patched_in(base, pathlib.Path(scratch))
+        return patched_in(base, pathlib.Path(scratch), patches, names)
 
 
-def patched_in(base, scratch):
-    patches, ours = series(), set(our_files())
-    touched = sorted(touched_by(patches) - ours)
-    for name in touched:
+def patched_in(base, scratch, patches, names):
+    names = set(names) - set(our_files())
+    for name in names:
         if (base.tree / name).exists():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(base.tree / name, scratch / name)
     env = {"PATH": os.environ["PATH"], "HOME": str(scratch), "GIT_CONFIG_NOSYSTEM": "1"}
     subprocess.run(["git", "init", "-q", scratch], check=True, env=env)
     for patch in patches:
-        # Ours are what the series' hunks have made of them.
-        done = touched_by([patch]) & ours if patch.parent.name in SERIES else ()
-        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *(f"--exclude={name}" for name in done), patch],
-                                 cwd=scratch, env=env, capture_output=True, text=True)
+        these = touched_by([patch]) & names
+        if not these:
+            continue
+        only = [f"--include={name}" for name in these]
+        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *only, patch], cwd=scratch, env=env,
+                                 capture_output=True, text=True)
         if applied.returncode:
             why = (applied.stderr.splitlines() or ["no reason given"])[0]
             raise Error(f"{patch.name} does not apply to Linux {base.version} ({why})",
                         "give an unpatched 7.3.y source by KSRC=")
-    return {name: (scratch / name).read_bytes() for name in touched}
+    return {name: (scratch / name).read_bytes() for name in sorted(names)}
 
 
 def our_files(top=TOP):
-    """Our files by their names in the kernel, as they are with the whole series."""
+    """Our files by their names in the kernel, as they are with the whole series, in a tree like this one."""
     files = {}
     for source, target in OURS:
         for path in sorted((top / source).rglob("*")):
@@ -233,7 +240,8 @@ def stage():
     tree = tree_of(base)
     base.work.mkdir(parents=True, exist_ok=True)
     stamp = stamp_of(tree)
-    wanted = patched_files(base) | our_files()
+    patches = series()
+    wanted = patched_files(base, patches, touched_by(patches)) | our_files()
     lock = hold(tree)
     if not is_staged(base, tree, stamp, wanted):
         with lock:

@@ -87,11 +87,14 @@ def present(code, line, wanted, text):
     return code, line
 
 
-def boot_to_debugfs(build, folder, job, arguments, **how):
-    """Boots to a user space whose job sets up swap, folio sizes and a cgroup, and starts suites from debugfs."""
+def boot_to_debugfs(build, folder, job, arguments, last=(), **how):
+    """Boots to a user space whose job sets up swap, folio sizes and a cgroup, and starts suites from debugfs.
+
+    It ends with the job, or with a line like one of `last`.
+    """
     archive = initrd.archive(folder, job, arch=build.arch)
     return boot(build, f"kunit.enable=1 kunit.autorun=0 {NEEDS} {arguments}", initrd=archive,
-                finished=f"^{initrd.DONE}|^{initrd.FAILED}", **how)
+                finished="|".join([f"^{initrd.DONE}", f"^{initrd.FAILED}", *last]), **how)
 
 
 def started_late(suite):

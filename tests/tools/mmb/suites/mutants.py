@@ -1,61 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make mutants-kernel`: plants the bugs of tests/mutants/ that a KUnit case must catch, and sees it fail.
 
-A build takes longest, so mutants share one where the one cannot reach the other's case: each is of another path,
-as the files it touches are named. One that touches what paths share, or is caught by the suite of another path,
-is planted alone. Each case has a boot of its own, with all paths but its mutant's switched off; it must pass in
-that very boot of a kernel without mutants, and be `not ok` with its own. What else becomes of it in company (it
-passes, it is skipped, the guest hangs, the kernel complains in it or before) does not count: that mutant is
-planted once more, alone, where a complaint of the kernel within the case is a catch as well, as in make kunit.
+A build takes longest, so one kernel has all bugs, and its command line switches one on (planted.py says how). What
+cannot be switched has a build of its own. Each case has a boot of its own; it must pass in that very boot with no bug
+on, and be `not ok` with its own. A complaint of the kernel within the case is a catch as well, as in make kunit. What
+else becomes of it (it passes, it is skipped, the guest hangs, the kernel does not say that the bug is on) is a miss.
 
-Those of one file follow each other, and those of headers come last: with each that is planted, and with each that is
-taken back, all that includes it is built again.
-
-What this does not show: that mutants of two paths are apart is taken from the names and the switches, not
-measured. Code that one path's patches change and that runs though the path is off would reach the other's case;
-T=<name> plants one alone.
+What this does not show: what runs before the kernel has read its command line runs without the bug.
 """
 
 import fcntl
-import itertools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from threading import Lock
 
 from ..base.cache import CACHE, TOP
 from ..base.errors import FAIL, PASS, Error, say
 from ..base.process import die_with_parent
 from ..base.progress import minutes
 from ..kernel.kbuild import flavour
-from ..kernel.tree import PATHS, patches_of
+from ..kernel.tree import Base
 from ..guest.boot import boot
 from ..guest.splats import SPLAT
-from . import kunit
+from . import kunit, planted
 
 FOLDER = TOP / "tests/mutants"
 WORK = CACHE / "mutants/kernel"
-BOOTS_AT_ONCE = 2
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A patch, the case that must catch it, and the path it is of, or None."""
+    """A patch, the case that must catch it, and its number among all of them."""
 
     name: str
     suite: str
     case: str
-    path: str | None
-    files: tuple = ()  # of the kernel, or of ours
+    number: int
+    patch: pathlib.Path = None
 
     @property
-    def patch(self):
-        return FOLDER / f"{self.name}.patch"
+    def files(self):
+        """Those of this tree that it changes."""
+        return set(re.findall(r"^--- a/(\S+)", self.patch.read_text(), re.M))
 
 
 @dataclass(frozen=True)
@@ -69,71 +62,31 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: failed, passed, skipped, complained or no result; and the line that says so."""
+    """What became of a case: failed, passed, skipped, complained, no result, or not built; and why."""
 
     word: str
     why: str = ""
-    early: bool = False  # the kernel complained before its suite began
 
-
-def path_of(text, suite):
-    """The one path that a patch's files and the suite are of: a file or folder is called as its path is."""
-    files = re.findall(r"^(?:---|\+\+\+) [ab]/(\S+)", text, re.M)
-    of = [{p for p in PATHS if p in (part.split(".")[0] for part in pathlib.PurePath(f).parts)} for f in files]
-    if not of or any(len(paths) != 1 for paths in of) or len(set.union(*of)) != 1:
-        return None
-    path = of[0].pop()
-    return None if any(p in suite and p != path for p in PATHS) else path
-
-
-def files_of(text):
-    """The files that a patch changes; of a patch of one of our patches, what that one changes there."""
-    found = set()
-    for part in re.split("^(?=--- a/)", text, flags=re.M)[1:]:
-        file = re.match(r"--- a/(\S+)", part)[1]
-        if not file.startswith("patches/"):
-            found.add(file)
-            continue
-        lines = (TOP / file).read_text().splitlines()
-        for begin, length in re.findall(r"^@@ -(\d+),?(\d*)", part, re.M):
-            heads = [re.match(r"\+\+\+ b/(\S+)", line) for line in lines[:int(begin) - 1 + int(length or 1)]]
-            found.add(next((head[1] for head in reversed(heads) if head), file))
-    return tuple(sorted(found))
-
-
-def build_order(mutant):
-    """By what has to be built again. See above."""
-    return any(f.endswith(".h") for f in mutant.files), mutant.files
+    @property
+    def caught(self):
+        return self.word in ("failed", "complained")
 
 
 def mutants(pattern, folder=FOLDER):
     """The mutants that a KUnit case catches, of a name as the pattern says."""
     found = []
-    for patch in sorted(folder.glob(f"{pattern}.patch")):
+    for patch in sorted(folder.rglob("*.patch"), key=lambda patch: patch.name):
         text = patch.read_text()
         head = re.match(r"Caught-by: kunit (\S+) (\S+)\n", text)
         if head:
-            found.append(Mutant(patch.stem, *head.groups(), path_of(text, head[1]), files_of(text)))
+            found.append(Mutant(patch.stem, *head.groups(), len(found) + 1, patch))
         elif text.startswith("Caught-by: kunit"):
             raise Error(f"{patch} begins with another line than Caught-by: kunit <suite> <case>", "correct it")
+    found = [mutant for mutant in found if fnmatchcase(mutant.name, pattern)]
     if not found:
         raise Error(f"no mutant of the kernel is named {pattern}",
                     "one of tests/mutants/*.patch with Caught-by: kunit; the others are for make mutants")
     return found
-
-
-def groups(found):
-    """The builds: at most one mutant of each path in one, and those of no path alone."""
-    of = {}
-    for mutant in sorted(found, key=build_order):
-        of.setdefault(mutant.path, []).append(mutant)
-    alone = [[m] for m in of.pop(None, [])]
-    return [[m for m in row if m] for row in itertools.zip_longest(*of.values())] + alone
-
-
-def switched_off(path, paths):
-    """Command line: all paths off but the mutant's; nothing where it is of no single path."""
-    return " ".join(f"mm_batch.{p}=off" for p in paths if path and p != path)
 
 
 def late(mutant):
@@ -151,9 +104,12 @@ def where(mutant, kernel):
     return found
 
 
-def command_line(mutant, kernel, paths):
-    return " ".join(filter(None, (kunit.arguments(f"{mutant.suite}.{mutant.case}"), where(mutant, kernel).arguments,
-                                  switched_off(mutant.path, paths))))
+def command_line(mutant, kernel):
+    """Those of one suite that needs a user space have the same: there it runs as a whole."""
+    here = where(mutant, kernel)
+    if late(mutant):
+        return " ".join(filter(None, ("loglevel=7", here.arguments)))
+    return " ".join(filter(None, (kunit.arguments(f"{mutant.suite}.{mutant.case}"), here.arguments)))
 
 
 def judge(ended, suite, case):
@@ -162,11 +118,11 @@ def judge(ended, suite, case):
     start = next((n for n, line in enumerate(lines) if re.search(rf"# Subtest: {suite}$", line)), None)
     if start is None:
         return Outcome("no result", ended.why if ended.code != PASS else "KUnit did not run it")
-    complaint, early = None, any(SPLAT.search(line) for line in lines[:start])
+    complaint = None
     for line in lines[start:]:
         result = re.match(rf" *(not )?ok \d+ {case}( # SKIP.*)?$", line)
         if result and result[1]:
-            return Outcome("failed", line.strip(), early)
+            return Outcome("failed", line.strip())
         if result and not complaint:
             return Outcome("skipped" if result[2] else "passed", line.strip())
         if result:
@@ -178,32 +134,48 @@ def judge(ended, suite, case):
     return Outcome("no result", ended.why if ended.code != PASS else "its suite ended without it")
 
 
-def try_case(kernel, mutant, paths, log):
+def boot_for(mutant, kernel, log, more="", last=()):
+    """The boot that has its case. `more` is for its command line; to a user space, `last` ends it, too."""
     # By icount, a busy host cannot make the guest's timers fail, which would look like a bug that is caught. Two CPUs,
     # one of which is never idle, take minutes by it.
     cpus = where(mutant, kernel).cpus
     how = {"cpus": cpus, "icount": cpus == 1, "timeout": kunit.slower(kernel, 180), "log": log}
+    line = f"{command_line(mutant, kernel)} {more}".rstrip()
     if late(mutant):
         # The whole suite, which debugfs knows.
-        ended = kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"), kunit.started_late(mutant.suite),
-                                      f"loglevel=7 {switched_off(mutant.path, paths)}", **how)
-    else:
-        ended = boot(kernel, command_line(mutant, kernel, paths), **how)
+        return kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"), kunit.started_late(mutant.suite), line,
+                                     last, **how)
+    return boot(kernel, line, **how)
+
+
+def try_case(mutant, kernel, log, switched):
+    """What becomes of the case, with the bug switched on, or there from the start."""
+    more = f"{planted.SWITCH}={mutant.number}" if switched else ""
+    ended = boot_for(mutant, kernel, log, more, [rf"^ *(not )?ok \d+ {mutant.case}( |$)"])
+    if switched and not any(planted.said(mutant.number, mutant.name) in line for line in ended.lines):
+        return Outcome("no result", f"the kernel does not say that the bug is on; {ended.why}")
     return judge(ended, mutant.suite, mutant.case)
 
 
-def verdict(outcome, alone):
-    """True if caught, False if missed, None if it is to be planted alone."""
-    if outcome.word == "failed" and (alone or not outcome.early) or alone and outcome.word == "complained":
-        return True
-    return False if alone else None
+def copy_of_this_tree(there):
+    shutil.rmtree(there, ignore_errors=True)
+    names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True,
+                           check=True).stdout.decode().split("\0")
+    for name in filter(None, names):
+        if (TOP / name).is_file():
+            (there / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(TOP / name, there / name)
+    # So that git apply takes the paths from here.
+    subprocess.run(["git", "init", "-q", there], check=True)
 
 
 class Tree:
-    """A copy of this tree, in which patches are planted and a kernel is built."""
+    """Two copies of this tree: one in which bugs are planted one by one, to see what becomes of the kernel's files, and
+    one in which they all are, of which kernels are built.
+    """
 
     def __init__(self, arch, work=WORK):
-        self.arch, self.work, self.tree = arch, work, work / "tree"
+        self.arch, self.work, self.tree, self.planted = arch, work, work / "tree", work / "planted"
         work.mkdir(parents=True, exist_ok=True)
         self.held = open(work / "lock", "w")
         try:
@@ -211,40 +183,53 @@ class Tree:
         except BlockingIOError:
             self.held.close()
             raise Error("another run of the kernel's mutants is on", "wait until it ends") from None
-        shutil.rmtree(self.tree, ignore_errors=True)
-        names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True,
-                               check=True).stdout.decode().split("\0")
-        for name in filter(None, names):
-            if (TOP / name).is_file():
-                (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(TOP / name, self.tree / name)
-        # So that git apply takes the paths from here.
-        subprocess.run(["git", "init", "-q", self.tree], check=True)
+        copy_of_this_tree(self.tree)
+        self.plain, self.switched, self.alone, self.names = {}, {}, {}, {}  # by look()
 
     def apply(self, mutant, *options):
-        return subprocess.run(["git", "apply", *options, mutant.patch], cwd=self.tree, capture_output=True,
-                              text=True).returncode == 0
+        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *options, mutant.patch], cwd=self.tree,
+                                 capture_output=True)
+        if applied.returncode:
+            raise Error(f"{mutant.name} does not apply", "write it anew for the lines as they are now")
 
-    def build(self, name, planted):
-        """The kernel with these mutants, or why there is none."""
-        applied = []
-        try:
-            for mutant in planted:
-                if not self.apply(mutant):
-                    return None, f"{mutant.name} does not apply"
-                applied.append(mutant)
-            return self.built(name)
-        finally:
-            for mutant in reversed(applied):
-                self.apply(mutant, "-R")
+    def look(self, found):
+        """Sees what each makes of the kernel's files, and whether it can be switched; returns those that can."""
+        sources = planted.Sources(Base(), self.tree)
+        self.plain, self.switched, self.alone = sources.plain, {}, {}
+        self.names = {mutant.number: mutant.name for mutant in found}
+        for mutant in found:
+            try:
+                files = sources.differing(mutant.files, lambda m=mutant: self.apply(m),
+                                          lambda m=mutant: self.apply(m, "-R"))
+                if not files:
+                    raise Error(f"{mutant.name} leaves the kernel as it is", "change what is built")
+            except Error as error:
+                self.alone[mutant.number] = error
+                continue
+            bodies = {f: planted.changed(f, self.plain.get(f, ""), text) for f, text in files.items()}
+            if None in bodies.values():
+                self.alone[mutant.number] = files
+            else:
+                self.switched[mutant.number] = bodies
+        return [m for m in found if m.number in self.switched]
+
+    def build(self, mutant=None):
+        """The kernel with all that can be switched, and a mutant that cannot; or why there is none."""
+        alone = self.alone[mutant.number] if mutant else {}
+        if isinstance(alone, Error):
+            return None, str(alone)
+        copy_of_this_tree(self.planted)
+        planted.write(self.plain, self.planted, self.switched, self.names, alone)
+        return self.built(mutant.name if mutant else "switched")
 
     def built(self, name):
         log = self.work / f"{name}-build.log"
         with open(log, "w") as errors:
             # The tree's own tools, from the tree's own patches and sources.
-            done = subprocess.run([self.tree / "tests/tools/fetch/with", "kernel", "python3", "-m", "mmb", "--arch",
-                                   self.arch, "kernel"], cwd=self.tree, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=errors, text=True, preexec_fn=die_with_parent)
+            done = subprocess.run([self.planted / "tests/tools/fetch/with", "kernel", "python3", "-m", "mmb", "--arch",
+                                   self.arch, "kernel"], cwd=self.planted, env=os.environ | {"PLANTED": "1"},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                  preexec_fn=die_with_parent)
         if done.returncode:
             said = (log.read_text().splitlines() or ["it said nothing"])[-1]
             # All else, as a full disk or another build, says nothing of the mutant.
@@ -259,13 +244,12 @@ class Tree:
 class Run:
     """All of the mutants, with the time that is left."""
 
-    def __init__(self, tree, found, paths, pool):
-        self.tree, self.found, self.paths, self.pool = tree, found, paths, pool
+    def __init__(self, tree, found, pool):
+        self.tree, self.found, self.pool = tree, found, pool
+        self.switched, self.kernel = [], None
+        self.building = Lock()
         self.ended = {}  # name -> whether it was caught
         self.since = time.monotonic()
-
-    def start(self, kernel, mutant, name):
-        return self.pool.submit(try_case, kernel, mutant, self.paths, self.tree.work / f"{name}.log")
 
     def say(self, mutant, line, caught):
         self.ended[mutant.name] = caught
@@ -274,64 +258,59 @@ class Run:
         print(f"{mutant.name:34} {line} ({done} of {all_of}, about {minutes(left)} left)", flush=True)
 
     def baseline(self):
-        """Each boot without mutants, once: those whose case does not pass there are missed. Returns the others."""
-        kernel, why = self.tree.build("baseline", [])
-        if not kernel:
-            raise Error(f"the kernel without mutants {why}", "run make kernel")
+        """Each boot with no bug on, once: those whose case does not pass there are missed. Returns the others."""
         boots = {}
         for m in self.found:
-            boots.setdefault(command_line(m, kernel, self.paths), m)
-        say(f"{len(boots)} boots without mutants")
-        outcomes = {line: self.start(kernel, m, f"baseline-{n}") for n, (line, m) in enumerate(boots.items())}
+            boots.setdefault((m.suite, command_line(m, self.kernel)), []).append(m)
+        say(f"{len(boots)} boots with none on")
+        started = {self.pool.submit(boot_for, of[0], self.kernel, self.tree.work / f"baseline-{n}.log"): of
+                   for n, of in enumerate(boots.values())}
         good = []
-        for m in self.found:
-            outcome = outcomes[command_line(m, kernel, self.paths)].result()
-            if outcome.word == "passed":
-                good.append(m)
-            else:
-                self.say(m, f"MISSED: {m.suite} {m.case} does not pass without it ({outcome.word}: {outcome.why})",
-                         False)
-        kernel.image.unlink()
+        for future in as_completed(started):
+            for m in started[future]:
+                outcome = judge(future.result(), m.suite, m.case)
+                if outcome.word == "passed":
+                    good.append(m)
+                else:
+                    self.say(m, f"MISSED: {m.suite} {m.case} does not pass without it ({outcome.word}: {outcome.why})",
+                             False)
         return good
 
-    def plant(self, builds):
-        """Builds the next while the one before boots; returns what is to be planted alone."""
-        again, before = [], []
-        for group in builds:
-            kernel, why = self.tree.build(group[0].name, group)
-            started = [(m, self.start(kernel, m, m.name)) for m in group] if kernel else []
-            again += self.finish(before)
-            before = [(m, f, len(group) == 1, kernel) for m, f in started]
-            if not kernel and len(group) == 1:
-                self.say(group[0], f"MISSED: {why}", False)
-            elif not kernel:
-                again += group
-        return again + self.finish(before)
+    def one(self, mutant):
+        """What becomes of its case with it."""
+        log = self.tree.work / f"{mutant.name}.log"
+        if mutant in self.switched:
+            return try_case(mutant, self.kernel, log, True)
+        with self.building:
+            kernel, why = self.tree.build(mutant)
+        if not kernel:
+            return Outcome("not built", why)
+        try:
+            return try_case(mutant, kernel, log, False)
+        finally:
+            kernel.image.unlink()
 
-    def finish(self, started):
-        again = []
-        for mutant, future, alone, _ in started:
-            outcome = future.result()
-            caught = verdict(outcome, alone)
+    def plant(self, good):
+        # What takes longest is begun first.
+        started = {self.pool.submit(self.one, m): m for m in sorted(good, key=lambda m: (m in self.switched, m.name))}
+        for future in as_completed(started):
+            mutant, outcome = started[future], future.result()
             what = f"kunit {mutant.suite} {mutant.case}"
-            if caught is None:
-                say(f"{mutant.name}: {outcome.word} in company ({outcome.why}): once more, alone")
-                again.append(mutant)
-            elif caught:
+            if outcome.caught:
                 how = "" if outcome.word == "failed" else f", in which the kernel complained: {outcome.why}"
                 self.say(mutant, f"caught by {what}{how}", True)
             else:
                 self.say(mutant, f"MISSED: {what}: {outcome.word} ({outcome.why})", False)
-        for kernel in {kernel for *_, kernel in started}:
-            kernel.image.unlink()
-        return again
 
     def all(self):
-        good = self.baseline()
-        builds = groups(good)
-        say(f"{len(good)} mutants in {len(builds)} builds")
-        again = self.plant(builds)
-        self.plant([[m] for m in again])
+        say(f"what {len(self.found)} mutants change in the kernel's files")
+        self.switched = self.tree.look(self.found)
+        say(f"{len(self.switched)} mutants in one kernel, {len(self.found) - len(self.switched)} with a build each")
+        self.kernel, why = self.tree.build()
+        if not self.kernel:
+            raise Error(f"the kernel with bugs to be switched {why}", "T=<name> plants one")
+        self.plant(self.baseline())
+        self.kernel.image.unlink()
         missed = [m.name for m in self.found if not self.ended.get(m.name)]
         print(f"mutants-kernel: {len(self.found) - len(missed)} caught, {len(missed)} missed, "
               f"in {minutes(time.monotonic() - self.since)}")
@@ -343,6 +322,9 @@ class Run:
 def mutants_kernel(arch):
     """The verb."""
     found = mutants(os.environ.get("T") or "*")
-    paths = [p for p in PATHS if patches_of(p)]
-    with ThreadPoolExecutor(BOOTS_AT_ONCE) as pool:
-        return Run(Tree(arch), found, paths, pool).all()
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        return Run(Tree(arch), found, pool).all()
+    finally:
+        # What has not begun never will where something went wrong.
+        pool.shutdown(cancel_futures=True)

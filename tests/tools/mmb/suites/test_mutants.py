@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Which of the kernel's mutants share a build, and what counts as a catch, tested on planted output."""
+"""What is built and booted for the kernel's mutants, and what counts as a catch, tested on planted output."""
 
 import contextlib
 import io
@@ -12,87 +12,32 @@ from unittest import mock
 from mmb.base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.paths.model import KunitBoot
 from mmb.guest.boot import Ended
-from mmb.suites import mutants
-from mmb.suites.mutants import Kernel, Mutant, Run, files_of, groups, judge, path_of, switched_off, verdict
+from mmb.suites import kunit, mutants, planted
+from mmb.suites.mutants import Kernel, Mutant, Run, judge
+from mmb.suites.test_planted import with_one_on
 
-CONTIG, FILE = "contig_free", "file_unmap"
-PATHS = [CONTIG, FILE]
-
-
-def patch(*files):
-    return "".join(f"--- a/{f}\n+++ b/{f}\n@@ -1 +1 @@\n-a\n+b\n" for f in files)
-
-
-def mutant(name, path, case="test_a"):
-    return Mutant(name, f"mm_batch_{path or 'hooks'}", case, path)
+KERNEL = Kernel(pathlib.Path("image"), "x86_64", "release")
+A = Mutant("a", "mm_batch_contig_free", "test_a", 1)
+B = Mutant("b", "mm_batch_contig_free", "test_b", 2)
+C = Mutant("c", "mm_batch_file_unmap", "test_c", 3)
 
 
 def boot(body, code=PASS, why="powered off"):
     return Ended(code, why, ("KTAP version 1\n1..1\n    KTAP version 1\n" + body).split("\n"))
 
 
-class PathOf(unittest.TestCase):
-    def test_names(self):
-        for file in ("patches/contig_free/0002-x.patch", "rust/mm_batch/glue/contig_free.rs",
-                     "rust/mm_batch/contig_free.rs"):
-            self.assertEqual(path_of(patch(file), "mm_batch_hooks"), CONTIG, file)
-        self.assertEqual(path_of(patch("rust/mm_batch/glue/file_unmap.rs"), "mm_batch_file_unmap_as_c"), FILE)
-
-    def test_what_paths_share(self):
-        for files in (["rust/mm_batch/pages.rs"], ["patches/fixes/0001-x.patch"], ["rust/mm_batch/glue/file_unmap2.rs"],
-                      ["rust/mm_batch/contig_free.rs", "rust/mm_batch/file_unmap.rs"],
-                      ["rust/mm_batch/contig_free.rs", "rust/mm_batch/pages.rs"],
-                      ["patches/contig_free/file_unmap.patch"], []):
-            self.assertIsNone(path_of(patch(*files), "mm_batch_hooks"), files)
-
-    def test_the_suite_of_another_path(self):
-        self.assertIsNone(path_of(patch("rust/mm_batch/contig_free.rs"), "mm_batch_file_unmap"))
-
-
-class FilesOf(unittest.TestCase):
-    def test_files(self):
-        self.assertEqual(files_of(patch("rust/x.rs", "mm/a.h")), ("mm/a.h", "rust/x.rs"))
-        self.assertEqual(files_of(""), ())
-
-    def test_of_a_patch_of_a_patch(self):
-        text = (mutants.FOLDER / "helper-swap-no-warning.patch").read_text()
-        self.assertTrue({"rust/helpers/mm_batch.c"} <= set(files_of(text)), files_of(text))
-        for name, file in (("mprotect-forgets-dirty", "include/linux/pgtable.h"), ("dirty-off-hands-out", "mm/vmscan.c"),
-                           ("swap-count-twice", "mm/swapfile.c"), ("glue-dirty-never-owed",
-                                                                   "rust/mm_batch/glue/dirty_flush.rs")):
-            text = (mutants.FOLDER / f"{name}.patch").read_text()
-            self.assertEqual(files_of(text), (file,), name)
-
-
-class Groups(unittest.TestCase):
-    def test_order(self):
-        def of(name, *files):
-            return Mutant(name, "mm_batch_hooks", "test_a", None, files)
-
-        found = [of("a", "mm/x.h"), of("b", "mm/y.c"), of("c", "mm/x.c"), of("d", "mm/x.h"), of("e", "mm/y.c")]
-        self.assertEqual([m.name for group in groups(found) for m in group], ["c", "b", "e", "a", "d"])
-
-    def test_one_of_each_path(self):
-        found = [mutant("a", CONTIG), mutant("b", CONTIG), mutant("c", FILE), mutant("d", None), mutant("e", None),
-                 mutant("f", FILE), mutant("g", FILE)]
-        self.assertEqual([[m.name for m in group] for group in groups(found)],
-                         [["a", "c"], ["b", "f"], ["g"], ["d"], ["e"]])
-
-    def test_none(self):
-        self.assertEqual(groups([]), [])
-
-    def test_other_paths_are_off(self):
-        self.assertEqual(switched_off(CONTIG, PATHS), "mm_batch.file_unmap=off")
-        self.assertEqual(switched_off(None, PATHS), "")
-
-    def test_ours(self):
-        """Those of this tree: each is in one build, with nothing else of its path."""
+class Found(unittest.TestCase):
+    def test_numbers(self):
+        """A mutant's number is the same whichever are planted."""
         found = mutants.mutants("*")
-        builds = groups(found)
-        self.assertEqual(sorted(m.name for group in builds for m in group), sorted(m.name for m in found))
-        for group in builds:
-            paths = [m.path for m in group]
-            self.assertTrue(len(group) == 1 or None not in paths and len(set(paths)) == len(paths), group)
+        self.assertEqual([m.number for m in found], [*range(1, len(found) + 1)])
+        last = found[-1]
+        self.assertEqual(mutants.mutants(last.name), [last])
+        self.assertEqual(mutants.mutants("glue-*"), [m for m in found if m.name.startswith("glue-")])
+
+    def test_files(self):
+        mutant, = mutants.mutants("glue-forgets-the-last-page")
+        self.assertEqual(mutant.files, {"rust/mm_batch/glue/contig_free.rs"})
 
     def test_no_such(self):
         with self.assertRaisesRegex(Error, "no mutant of the kernel is named none-such"):
@@ -133,9 +78,6 @@ class Judge(unittest.TestCase):
             self.assertEqual(self.word(f"{self.HEAD}{line}\n    ok 1 test_a\n"), "complained")
             self.assertEqual(self.word(f"{self.HEAD}{line}\n    not ok 1 test_a\n"), "failed")
             self.assertEqual(self.word(f"{self.HEAD}{line}\n", PANIC, "Kernel panic"), "complained")
-            self.assertTrue(judge(boot(f"{line}\n{self.HEAD}    not ok 1 test_a\n"), "s", "test_a").early
-                            or "panic" in line, line)
-            self.assertFalse(judge(boot(f"{self.HEAD}{line}\n    not ok 1 test_a\n"), "s", "test_a").early)
             # Before its suite and after its end is not in it.
             self.assertEqual(self.word(f"{line}\n{self.HEAD}    ok 1 test_a\n"), "passed")
             self.assertEqual(self.word(f"{self.HEAD}    ok 1 test_a\n{line}\n"), "passed")
@@ -146,37 +88,64 @@ class Judge(unittest.TestCase):
         self.assertEqual((outcome.word, outcome.why), ("no result", "no end after 180 s"))
         self.assertEqual(judge(boot(""), "s", "test_a").why, "KUnit did not run it")
 
-    def test_a_complaint_before_it_is_not_taken_in_company(self):
-        outcome = mutants.Outcome("failed", early=True)
-        self.assertIsNone(verdict(outcome, False))
-        self.assertTrue(verdict(outcome, True))
-
-    def test_verdicts(self):
-        for word, company, alone in (("failed", True, True), ("complained", None, True), ("passed", None, False),
-                                     ("skipped", None, False), ("no result", None, False)):
-            outcome = mutants.Outcome(word)
-            self.assertIs(verdict(outcome, False), company, word)
-            self.assertIs(verdict(outcome, True), alone, word)
+    def test_what_is_a_catch(self):
+        for word, caught in (("failed", True), ("complained", True), ("passed", False), ("skipped", False),
+                             ("no result", False), ("not built", False)):
+            self.assertIs(mutants.Outcome(word).caught, caught, word)
 
 
-class FakeTree:
-    """Builds nothing: an image's name says what is planted."""
+class Boots(unittest.TestCase):
+    """What a case is booted with."""
 
-    def __init__(self, folder, broken=()):
-        self.work, self.broken, self.builds = pathlib.Path(folder), broken, []
+    def setUp(self):
+        boots = {"release": [KunitBoot("one", "release", "a=1", only="mm_batch_hooks"),
+                             KunitBoot("two", "release", "b=1", only="mm_batch_contig*", cpus=2)]}
+        for name, value in ("BOOTS", boots), ("AT_BOOT", ["mm_batch_hooks", A.suite]):
+            patched = mock.patch.object(mutants.kunit, name, value)
+            patched.start()
+            self.addCleanup(patched.stop)
 
-    def build(self, name, planted):
-        names = [m.name for m in planted]
-        self.builds.append(names)
-        if set(names) & set(self.broken):
-            return None, "does not compile"
-        image = self.work / ("+".join(names) or "none")
-        image.write_text("")
-        return Kernel(image, "x86_64", "release"), None
+    def test_a_boot_that_runs_its_suite(self):
+        with mock.patch.object(mutants, "boot", return_value=boot("")) as booted:
+            mutants.try_case(A, KERNEL, None, False)
+            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
+            line = booted.call_args.args[1]
+            self.assertTrue(line.endswith(" b=1"), line)
+            self.assertIn(f"kunit.filter_glob={A.suite}.test_a ", line)
+            with self.assertRaisesRegex(Error, "not run, in every boot"):
+                with mock.patch.object(mutants.kunit, "AT_BOOT", [C.suite]):
+                    mutants.where(C, KERNEL)
+
+    def test_its_number_is_on_the_command_line(self):
+        with mock.patch.object(mutants, "boot", return_value=boot("")) as booted:
+            mutants.try_case(B, KERNEL, None, True)
+            self.assertTrue(booted.call_args.args[1].endswith(" mm_batch_mutant=2"))
+
+    def test_a_kernel_without_the_bug_catches_nothing(self):
+        body = f"    # Subtest: {A.suite}\n    1..1\n    not ok 1 test_a\n"
+        for line, word in (("", "no result"), ("mm_batch: mutant 2 planted: b\n", "no result"),
+                           (f"[ 0.1] {planted.said(1, 'a')}\n", "failed")):
+            with mock.patch.object(mutants, "boot", return_value=boot(line + body)):
+                self.assertEqual(mutants.try_case(A, KERNEL, None, True).word, word)
+        with mock.patch.object(mutants, "boot", return_value=boot(body)):
+            self.assertEqual(mutants.try_case(A, KERNEL, None, False).word, "failed")
+
+    def test_a_suite_to_a_user_space_ends_with_the_case(self):
+        with mock.patch.object(kunit.initrd, "archive"), mock.patch.object(kunit, "boot") as booted:
+            mutants.boot_for(C, KERNEL, pathlib.Path("log"), last=["^ *(not )?ok 1 test_c$"])
+            ends = booted.call_args.kwargs["finished"]
+        for line, does in (("    ok 1 test_c", True), ("mm_batch: job done", True), ("mm_batch: job failed: x", True),
+                           ("", False), ("    ok 1 test_cd", False), ("# test_c", False)):
+            self.assertEqual(bool(mutants.re.search(ends, line)), does, line)
+
+    def test_cases_of_a_suite_in_a_user_space_share_the_boot_with_none_on(self):
+        other = Mutant("d", C.suite, "test_d", 4)
+        self.assertEqual(mutants.command_line(C, KERNEL), mutants.command_line(other, KERNEL))
+        self.assertNotEqual(mutants.command_line(A, KERNEL), mutants.command_line(B, KERNEL))
 
 
 class Planting(unittest.TestCase):
-    """In a copy of this tree, whose tools are replaced by a script."""
+    """In copies of this tree, whose tools are replaced by a script."""
 
     @classmethod
     def setUpClass(cls):
@@ -188,121 +157,166 @@ class Planting(unittest.TestCase):
         cls.tree.held.close()
         cls.folder.cleanup()
 
-    def build(self, script, planted=()):
-        (self.tree.tree / "tests/tools/fetch/with").write_text(f"#!/bin/sh\n{script}\n")
-        return self.tree.build("name", planted)
+    def built(self, script):
+        (self.tree.planted / "tests/tools/fetch").mkdir(parents=True, exist_ok=True)
+        (self.tree.planted / "tests/tools/fetch/with").write_text(f"#!/bin/sh\n{script}\n")
+        (self.tree.planted / "tests/tools/fetch/with").chmod(0o755)
+        return self.tree.built("name")
 
-    def test_each_group_applies_and_leaves_no_trace(self):
+    def test_ours(self):
+        """Of this tree: each with its number on is what its patch leaves, with none on there is none; nothing else is
+        changed by looking at them.
+        """
         def files():
             return {p: p.read_bytes() for p in self.tree.tree.rglob("*") if p.is_file() and ".git" not in p.parts}
 
-        image = self.tree.work / "made"
-        image.write_text("kernel")
-        self.build(f"echo {image}")
-        before = files()
-        for group in groups(mutants.mutants("*")):
-            kernel, why = self.tree.build("name", group)
-            self.assertIsNone(why)
-            self.assertEqual(kernel.image.read_text(), "kernel")
-            self.assertEqual(files(), before)
+        before, found = files(), mutants.mutants("*")
+        self.tree.look(found)
+        self.assertEqual(files(), before)
+        self.assertEqual([str(why) for why in self.tree.alone.values() if isinstance(why, Error)], [])
+        plain = self.tree.plain
+        for file in {file for bodies in self.tree.switched.values() for file in bodies}:
+            of = {number: bodies[file] for number, bodies in self.tree.switched.items() if file in bodies}
+            text = planted.switched(file, plain[file], of)
+            for number in 0, *self.tree.switched:
+                left = planted.pieces(file, with_one_on(text, number))
+                between, bodies = planted.pieces(file, plain[file])
+                bodies = [of.get(number, {}).get(n, body) for n, body in enumerate(bodies)]
+                self.assertEqual(left, (between, bodies), f"{file} {self.tree.names.get(number)}")
 
-    def test_it_is_planted_while_it_is_built(self):
-        planted = mutants.mutants("glue-forgets-the-last-page")
-        grep = "grep -q saturating_sub rust/mm_batch/glue/contig_free.rs"
+    def test_a_kernel(self):
         image = self.tree.work / "made"
         image.write_text("kernel")
-        self.assertIsNone(self.build(f"{grep} && echo {image}", planted)[1])
-        self.assertIsNone(self.build(f"{grep} || echo {image}")[1])
+        kernel, why = self.built(f"[ $PLANTED = 1 ] && echo {image}")
+        self.assertIsNone(why)
+        self.assertEqual(kernel.image.read_text(), "kernel")
 
     def test_no_kernel(self):
-        planted = mutants.mutants("glue-forgets-the-last-page")
         for said in "building the kernel failed (error[E0308]): see x", "x.patch does not apply to Linux 7.3 (y): z":
-            kernel, why = self.build(f"echo 'mm_batch: error: {said}' >&2; exit 1", planted)
+            kernel, why = self.built(f"echo 'mm_batch: error: {said}' >&2; exit 1")
             self.assertIsNone(kernel)
             self.assertIn("does not compile", why)
         with self.assertRaisesRegex(Error, "no kernel was built .another mm_batch command"):
-            self.build("echo another mm_batch command is building >&2; exit 1", planted)
+            self.built("echo another mm_batch command is building >&2; exit 1")
 
-    def test_one_does_not_apply(self):
-        planted = mutants.mutants("glue-forgets-the-last-page")
-        self.assertEqual(self.build("exit 1", planted * 2), (None, "glue-forgets-the-last-page does not apply"))
-        self.assertIsNone(self.build("echo /dev/null", planted)[1])
+    def look(self, name, files):
+        """What is said of a mutant that makes this of the kernel's files."""
+        mutant, = mutants.mutants(name)
+        sources = mock.Mock(plain={"mm/x.c": "int x;\nint f(int a)\n{\n\treturn a;\n}\n"})
+        sources.differing.side_effect = files if isinstance(files, Error) else None
+        sources.differing.return_value = files
+        with mock.patch.object(planted, "Sources", return_value=sources), mock.patch.object(mutants, "Base"):
+            return mutant, self.tree.look([mutant])
+
+    def test_one_that_can_be_switched(self):
+        mutant, switched = self.look("glue-forgets-the-last-page",
+                                     {"mm/x.c": "int x;\nint f(int a)\n{\n\treturn 0;\n}\n"})
+        self.assertEqual(switched, [mutant])
+        with mock.patch.object(self.tree, "built") as built:
+            self.tree.build()
+        built.assert_called_with("switched")
+        self.assertIn("return 0;", (self.tree.planted / "patches/planted/0001-planted.patch").read_text())
+
+    def test_one_that_cannot(self):
+        mutant, switched = self.look("glue-forgets-the-last-page",
+                                     {"mm/x.c": "int y;\nint f(int a)\n{\n\treturn a;\n}\n"})
+        self.assertEqual(switched, [])
+        with mock.patch.object(self.tree, "built") as built:
+            self.tree.build(mutant)
+        built.assert_called_with(mutant.name)
+        self.assertIn("+int y;", (self.tree.planted / "patches/planted/0001-planted.patch").read_text())
+
+    def test_one_that_is_none(self):
+        for files, why in (Error("x does not apply", "y"), "x does not apply"), ({}, "leaves the kernel as it is"):
+            mutant, switched = self.look("glue-forgets-the-last-page", files)
+            self.assertEqual(switched, [])
+            kernel, said = self.tree.build(mutant)
+            self.assertIsNone(kernel)
+            self.assertIn(why, said)
 
     def test_one_at_a_time(self):
         with self.assertRaisesRegex(Error, "another run"):
             mutants.Tree("x86_64", pathlib.Path(self.folder.name))
 
 
+class FakeTree:
+    """Builds nothing: an image's name says what is planted."""
+
+    def __init__(self, folder, alone, broken):
+        self.work, self.alone, self.broken, self.builds = pathlib.Path(folder), alone, broken, []
+
+    def look(self, found):
+        return [m for m in found if m.name not in self.alone]
+
+    def build(self, mutant=None):
+        name = mutant.name if mutant else "switched"
+        self.builds.append(name)
+        if name in self.broken:
+            return None, "does not compile"
+        image = self.work / name
+        image.write_text("")
+        return Kernel(image, "x86_64", "release"), None
+
+
 class Runs(unittest.TestCase):
     """What is built and booted, and what it comes to."""
 
-    FOUND = [mutant("a", CONTIG), mutant("b", CONTIG, "test_b"), mutant("c", FILE, "test_c")]
+    def run_with(self, words, alone=(), broken=()):
+        """words: (image, case, whether the bug is on) -> what becomes of it, where that is not what should."""
+        def fake_boot(mutant, kernel, _log):
+            return kernel, mutant
 
-    def run_with(self, words, broken=()):
-        """words: (planted, case) -> what becomes of the case there, where it does not fail with its own mutant."""
-        def fake(kernel, mutant, paths, log):
-            self.boots.append((kernel.image.name, mutant.case))
-            own = mutant.name in kernel.image.name.split("+")
-            return mutants.Outcome(words.get((kernel.image.name, mutant.case), "failed" if own else "passed"))
+        def fake_judge(ended, _suite, case):
+            return mutants.Outcome(words.get((ended[0].image.name, case, False), "passed"))
+
+        def fake_case(mutant, kernel, _log, switched):
+            self.boots.append((kernel.image.name, mutant.case, switched))
+            return mutants.Outcome(words.get((kernel.image.name, mutant.case, True), "failed"))
 
         self.boots = []
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(mutants, "try_case", fake), \
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(mutants, "try_case", fake_case), \
+                mock.patch.object(mutants, "boot_for", fake_boot), mock.patch.object(mutants, "judge", fake_judge), \
                 ThreadPoolExecutor(2) as pool, contextlib.redirect_stdout(io.StringIO()) as out, \
                 contextlib.redirect_stderr(io.StringIO()):
-            self.tree = FakeTree(folder, broken)
-            run = Run(self.tree, self.FOUND, PATHS, pool)
+            self.tree = FakeTree(folder, alone, broken)
+            run = Run(self.tree, [A, B, C], pool)
             code = run.all()
+            self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], [], "an image is left")
         self.out = out.getvalue()
         return code, sorted(name for name, caught in run.ended.items() if not caught)
 
     def test_all_caught(self):
         self.assertEqual(self.run_with({}), (PASS, []))
-        self.assertEqual(self.tree.builds, [[], ["a", "c"], ["b"]])
-        self.assertEqual(len(self.boots), 6)
+        self.assertEqual(self.tree.builds, ["switched"])
+        self.assertEqual(sorted(self.boots), [("switched", f"test_{x}", True) for x in "abc"])
+        self.assertIn("3 caught, 0 missed", self.out)
 
-    def test_one_passes(self):
-        self.assertEqual(self.run_with({("b", "test_b"): "passed"}), (FAIL, ["b"]))
-        self.assertIn("MISSED: kunit mm_batch_contig_free test_b: passed", self.out)
+    def test_one_that_cannot_be_switched(self):
+        self.assertEqual(self.run_with({}, alone="b"), (PASS, []))
+        self.assertEqual(self.tree.builds, ["switched", "b"])
+        self.assertIn(("b", "test_b", False), self.boots)
 
-    def test_what_does_not_fail_in_company_is_planted_alone(self):
-        for word in "complained", "no result", "passed", "skipped":
-            self.assertEqual(self.run_with({("a+c", "test_c"): word}), (PASS, []), word)
-            self.assertEqual(self.tree.builds, [[], ["a", "c"], ["b"], ["c"]])
+    def test_what_is_no_catch(self):
+        for word in "passed", "skipped", "no result":
+            self.assertEqual(self.run_with({("switched", "test_b", True): word}), (FAIL, ["b"]))
+            self.assertIn(f"MISSED: kunit mm_batch_contig_free test_b: {word}", self.out)
 
-    def test_alone_it_counts(self):
-        both = {("a+c", "test_c"): "complained"}
-        self.assertEqual(self.run_with(both | {("c", "test_c"): "complained"}), (PASS, []))
-        self.assertEqual(self.run_with(both | {("c", "test_c"): "no result"}), (FAIL, ["c"]))
+    def test_a_complaint(self):
+        self.assertEqual(self.run_with({("switched", "test_b", True): "complained"}), (PASS, []))
+        self.assertIn("in which the kernel complained", self.out)
 
-    def test_a_case_that_fails_without_it(self):
+    def test_a_case_that_fails_with_none_on(self):
         for word in "failed", "skipped", "complained", "no result":
-            self.assertEqual(self.run_with({("none", "test_a"): word}), (FAIL, ["a"]), word)
-            self.assertEqual(self.tree.builds, [[], ["b", "c"]])
+            self.assertEqual(self.run_with({("switched", "test_a", False): word}), (FAIL, ["a"]), word)
+            self.assertEqual(len(self.boots), 2)
 
     def test_one_does_not_compile(self):
-        self.assertEqual(self.run_with({}, broken=["c"]), (FAIL, ["c"]))
-        self.assertEqual(self.tree.builds, [[], ["a", "c"], ["b"], ["a"], ["c"]])
-        self.assertIn("MISSED: does not compile", self.out)
+        self.assertEqual(self.run_with({}, alone="c", broken="c"), (FAIL, ["c"]))
+        self.assertIn("not built (does not compile)", self.out)
 
-    def test_each_boot_without_mutants_is_as_with_them(self):
-        kernel = Kernel(pathlib.Path("image"), "x86_64", "release")
-        line = mutants.command_line(self.FOUND[0], kernel, PATHS)
-        self.assertIn("kunit.filter_glob=mm_batch_contig_free.test_a ", line)
-        self.assertTrue(line.endswith("mm_batch.file_unmap=off"), line)
-        hook = Mutant("h", "mm_batch_hooks", "test_page_owner", None)
-        self.assertTrue(mutants.command_line(hook, kernel, PATHS).endswith("page_owner=on"))
-
-    def test_a_boot_that_runs_its_suite(self):
-        kernel = Kernel(pathlib.Path("image"), "x86_64", "release")
-        boots = {"release": [KunitBoot("one", "release", "a=1", only="mm_batch_hooks"),
-                             KunitBoot("two", "release", "b=1", only="mm_batch_contig*", cpus=2)]}
-        with mock.patch.object(mutants.kunit, "BOOTS", boots), \
-                mock.patch.object(mutants, "boot", return_value=boot("")) as booted:
-            mutants.try_case(kernel, self.FOUND[0], PATHS, None)
-            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
-            self.assertIn(" b=1 ", booted.call_args.args[1])
-            with self.assertRaisesRegex(Error, "not run, in every boot"):
-                mutants.where(self.FOUND[2], kernel)
+    def test_the_one_with_switches_does_not_compile(self):
+        with self.assertRaisesRegex(Error, "T=<name> plants one"):
+            self.run_with({}, broken=["switched"])
 
 
 if __name__ == "__main__":
