@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom shuttle doctor kernel kunit kselftest runner shell evaluate meter profile mutants mutants-kernel series \
+.PHONY: help test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate meter profile mutants mutants-kernel series \
 	import export patches-check versions same-source lint full soak stale prove-fresh clean
 
 ARCH ?= x86_64
@@ -47,10 +47,14 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (4 min beyond make kernel)
 	@$(mmb) kunit
 
+uml: ## KUnit in User Mode Linux, the kernel as a process: no QEMU, no root
+	@$(mmb) uml
+
 kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (30 min); MINUTES=20 lets each race last
 	@$(mmb) kselftest
 
-runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min beyond make kernel)
+runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min beyond make kernel and make uml)
+	@$(mmb) uml >/dev/null
 	@METER=1 $(mmb) kernel >/dev/null
 	@METER=1 $(with) workshop $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 

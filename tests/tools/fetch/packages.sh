@@ -24,7 +24,7 @@ kernel_packages="$rust_packages clang-$llvm_major lld-$llvm_major
 
 # Programs of the sets above that are put in PATH, by wrappers.
 cargo_programs="rustc rustdoc cargo cargo-clippy clippy-driver rustfmt cargo-fmt cc ar"
-kernel_programs="$cargo_programs clang clang++ ld.lld lld llvm-ar llvm-nm
+kernel_programs="$cargo_programs clang clang++ ld.lld ld.bfd lld llvm-ar llvm-nm
 	llvm-objcopy llvm-objdump llvm-readelf llvm-strip llvm-link llvm-dis opt
 	bindgen flex bison m4 bc pkg-config cpio rsync xz python3
 	qemu-system-x86_64 qemu-system-aarch64 mke2fs"

@@ -8,10 +8,10 @@ import sys
 from .base.errors import FAIL, PASS, Error, say
 from .base.process import die_with_parent
 from .kernel.compiled import same_source
-from .kernel.kbuild import IMAGES, Build, flavour, staged_build
+from .kernel.kbuild import Build, flavour, named_config, staged_build
 from .kernel.tree import Base, stage, tree_of
 from .guest import payload, rootfs
-from .guest.boot import kvm
+from .guest.boot import MACHINES, kvm
 from .suites import kselftest, kunit
 from .suites.mutants import mutants_kernel
 from .measure.evaluate import evaluate
@@ -34,10 +34,22 @@ def do_kunit(arch):
     parts = kunit.parts(flavour())
     seconds = {"release": 15, "debug": 90}[flavour()]
     build, steps = staged_build(arch, "kunit", payload.STEP | {f"{arch} {flavour()} {p.name}": seconds for p in parts})
-    modules = payload.modules(build, steps)
+    return booted(parts, build, payload.modules(build, steps), steps)
+
+
+def do_uml():
+    if named_config() or flavour() == "debug":
+        raise Error("User Mode Linux has one configuration", "leave CONFIG= and DEBUG= out, or give EXTRA_CONFIG=")
+    parts = kunit.parts_at_boot("uml")
+    build, steps = staged_build("um", "uml", {f"um {flavour()} {p.name}": 2 for p in parts})
+    return booted(parts, build, [], steps)
+
+
+def booted(parts, build, modules, steps):
+    """Runs boots with KUnit, and prints a line for each."""
     results = []
     for part in parts:
-        steps.start(f"{arch} {flavour()} {part.name}", f"booting: {part.what}")
+        steps.start(f"{build.arch} {flavour()} {part.name}", f"booting: {part.what}")
         results.append(part.run(build, modules))
     steps.done()
     for _, line in results:
@@ -83,6 +95,7 @@ def do_same_source(arch, built):
 VERBS = {
     "kernel": lambda args: do_kernel(args.arch),
     "kunit": lambda args: do_kunit(args.arch),
+    "uml": lambda args: do_uml(),
     "kselftest": lambda args: do_kselftest(args.arch),
     "lint": lambda args: do_lint(args.arch),
     "shell": lambda args: do_shell(args.arch),
@@ -111,7 +124,7 @@ def main():
     parser.add_argument("verb", choices=VERBS)
     parser.add_argument("name", nargs="?", help="of a step, or of a kernel of make full")
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
-    parser.add_argument("--arch", default="x86_64", choices=sorted(IMAGES))
+    parser.add_argument("--arch", default="x86_64", choices=sorted(MACHINES))
     parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()
     try:

@@ -9,10 +9,10 @@ import subprocess
 from .errors import Error
 
 
-def die_with_parent():
+def die_with_parent(by=signal.SIGTERM):
     """In a child: end when the parent is killed, so that nothing runs on unseen."""
     pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, by)
 
 
 def run(command, log, what, cwd=None, env=None, on_line=None):

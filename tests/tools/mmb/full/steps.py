@@ -23,6 +23,7 @@ KERNELS = {
     "distro": "CONFIG=distro",
     "arm64": "ARCH=arm64",
     "arm64-debug": "ARCH=arm64 DEBUG=1",
+    "um": "ARCH=um",
 }
 
 
@@ -72,7 +73,8 @@ STEPS = [
     Step("kselftest-arm64", "make kselftest ARCH=arm64 T=ours/*", 1200, ("arm64",), ("suites.kselftest",), SELFTESTS),
     *(kunit(*of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800), ("better_c", 300),
                             ("distro", 300))),
-    Step("runner", "make runner", 300, ("meter",), files=("tests/tools/", *WORKLOADS, *SELFTESTS, "Makefile")),
+    Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
+    Step("runner", "make runner", 300, ("meter", "um"), files=("tests/tools/", *WORKLOADS, *SELFTESTS, "Makefile")),
     Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS),
     Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS),
     Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS),

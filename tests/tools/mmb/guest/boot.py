@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Booting a kernel under QEMU, so that every end of it is told apart.
+"""Booting a kernel under QEMU, or as a process, so that every end of it is told apart.
 
 A guest that works ends by powering off or by its job's last line; one that does not reaches the time limit
 or panics. Nothing hangs, and no end is taken for another.
 """
 
 import os
+import pathlib
 import re
+import resource
 import selectors
 import shutil
+import signal
 import subprocess
 import time
 
@@ -129,22 +132,46 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
             + (tier_options(cpus, memory, slower) if slower else node_options(nodes, cpus, memory)) + list(more))
 
 
+def uml_command(build, arguments):
+    """User Mode Linux's command line. Its memory is a file in /dev/shm, of which containers have little."""
+    # Where its process id is kept, which would be in the user's home folder, by a name that each boot takes over.
+    return [str(build.image), "mem=512M", "console=tty", f"uml_dir={build.out}", "umid=uml", *arguments.split()]
+
+
+def end_with_parent():
+    """In a child that boots: as boot() ends it, and without a core, which a panic of User Mode Linux would leave."""
+    die_with_parent(signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def end(child):
+    """Ends a boot, and what User Mode Linux, which has a session of its own, has started."""
+    child.kill()
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait()
+    child.stdout.close()
+
+
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
          finished=None, on_line=None, drives=(), nodes=1, threads=False, slower=0, more=()):
     """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
 
     Time begins anew when on_line returns a number of seconds.
     """
-    command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes,
-                           threads=threads, slower=slower, more=more)
+    if build.arch == "um":
+        command = uml_command(build, arguments)
+    else:
+        command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes,
+                               threads=threads, slower=slower, more=more)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
+                             stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
     try:
         return watch(child, time.monotonic() + timeout, timeout, log, finished, on_line)
     finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
+        end(child)
 
 
 def watch(child, deadline, timeout, log, finished, on_line):
@@ -179,7 +206,8 @@ def watch(child, deadline, timeout, log, finished, on_line):
             if not chunk:
                 code = child.wait()
                 if code:
-                    return Ended(FAIL, f"QEMU exited with {code}: {lines[-1] if lines else 'no output'}", lines)
+                    program, last = pathlib.Path(child.args[0]).name, lines[-1] if lines else "no output"
+                    return Ended(FAIL, f"{program} exited with {code}: {last}", lines)
                 if finished:
                     return Ended(FAIL, "the guest went off before its job was done", lines)
                 return Ended(PASS, "powered off", lines)

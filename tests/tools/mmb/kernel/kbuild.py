@@ -6,15 +6,16 @@ import json
 import os
 import re
 import subprocess
+import sys
 
 from ..base.cache import CACHE, TOP, need_space, write_atomically
 from ..base.errors import Error
 from ..base.process import run
-from ..base.progress import Steps
+from ..base.progress import Steps, objects_built
 from .tree import BETTER_C, hold, metered, planted, stage, stamp_of
 
 CONFIG = TOP / "tests/kernel/config"
-IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image"}
+IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image", "um": "linux"}
 # Configurations beside the release one: what make is given for each. A distribution's kernel is built by gcc, which
 # the tools have as cc; the rest of the toolchain, and what runs on the host, stays LLVM's.
 NAMED = {"distro": ["CC=cc"], "noinline": [], BETTER_C: []}
@@ -210,6 +211,40 @@ class Build:
         }
 
 
+class Uml(Build):
+    """The kernel as a process of the host, configured by kunit.py and mm/mm_batch/.kunitconfig, as its users do it."""
+
+    def __init__(self, base, tree):
+        super().__init__(base, tree, "um")
+        # ld.lld does not link it: .dynamic would be apart from what else is made read-only. clang, which calls the
+        # linker, fails where it is told of one and need not call it.
+        self.variables = ["LD=ld.bfd", "CC=clang --start-no-unused-arguments -fuse-ld=bfd --end-no-unused-arguments"]
+
+    def fragments(self):
+        """What is given; the rest is in the tree."""
+        return os.environ.get("EXTRA_CONFIG", "")
+
+    def configure(self):
+        extra = filter(None, self.fragments().split(","))
+        command = [sys.executable, "tools/testing/kunit/kunit.py", "config", "--kunitconfig=mm/mm_batch",
+                   f"--build_dir={self.out}", *(f"--kconfig_add={line}" for line in extra),
+                   *(f"--make_options={option}" for option in ("LLVM=1", *self.variables))]
+        try:
+            run(command, self.log, "configuring", cwd=self.tree)
+        except Error:
+            dropped = re.search(r"^Missing: (.*)$", self.log.read_text(), re.M)
+            if dropped:
+                raise Error(f"the configuration dropped {dropped.group(1)}",
+                            "the kernel lacks a dependency of it, or the toolchain does; see make doctor") from None
+            raise
+
+    def make(self, steps):
+        need_space(1000, "a build of User Mode Linux")
+        self.configure()
+        # Kconfig may have changed, and kunit.py asks for what its file asks for alone.
+        run(self.command("olddefconfig", "linux"), self.log, "building User Mode Linux", on_line=objects_built())
+
+
 def staged_build(arch, what, more=None):
     """The staged tree, built: what every verb that boots begins with. And the steps that are left."""
     kind = flavour()
@@ -219,7 +254,7 @@ def staged_build(arch, what, more=None):
     steps = Steps(what, {stage_step: 60 if first else 5, build_step: guess if first else 30} | (more or {}))
     steps.start(stage_step, "the kernel source and the series")
     base, tree = stage()
-    build = Build(base, tree, arch, kind)
+    build = Uml(base, tree) if arch == "um" else Build(base, tree, arch, kind)
     # What it leaves is beside the build, by its name.
     hold(build.out.with_name(f"{build.out.name}-{what}")).alone()
     steps.start(build_step, f"building the {kind} kernel")

@@ -65,6 +65,7 @@ PATH = Path(
         pageout(content, "2m-pte", 2048, "split"),
     )) + (pageout("zero", "64k-2cpu", 64, boot=PAGEOUT_2CPU),),
     suites=("mm_batch_anon_unmap_parts",),
+    uml_lacks=("mm_batch_anon_unmap_parts",),  # no large folios
     suites_late=(*(f"guest_mm_batch_anon_unmap{what}" for what in ("", "_kept", "_as_c")), FLUSH),
     conditions={
         **{f"guest_mm_batch_anon_unmap_kept.test_swap_fault_{point}": "faults" for point in ("dup", "pin", "extend")},

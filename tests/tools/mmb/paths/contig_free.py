@@ -71,6 +71,7 @@ PATH = Path(
     rows=ROWS,
     suites=("mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks"),
     suites_late=("guest_mm_batch",),
+    uml_lacks=("mm_batch_contig_free.test_cma", "mm_batch_contig_free.test_hwpoison"),
     boot_needs="cma=160M",
     conditions={f"mm_batch_hooks.test_{hook}": hook for hook in {*HOOKS, "kasan", "no_locks", "no_objects", "alloc_tag",
                                                                      "direct_map"}}
@@ -84,5 +85,8 @@ PATH = Path(
         KunitBoot("kunit-init-on-free", "debug", "init_on_free=1", frozenset(DEBUG | {"init_on_free"})),
         KunitBoot("kunit-debug-pagealloc", "debug", "debug_pagealloc=on", frozenset(DEBUG | {"direct_map"}),
                   only="mm_batch_hooks"),
+        KunitBoot("uml", "uml", on=frozenset({"faults"})),
+        *(KunitBoot(f"uml-{hook.replace('_', '-')}", "uml", HOOKS[hook], frozenset({"faults", hook}))
+          for hook in ("page_owner", "page_poison", "init_on_free")),
     ),
 )

@@ -62,6 +62,7 @@ PATH = Path(
         reclaim("ext4-64k-2cpu", "file", 64, RECLAIM_2CPU),
     ),
     suites=("mm_batch_pte_run", "mm_batch_folio_pte_batch", "mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),
+    uml_lacks=("mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),  # no large folios
     boot_needs="thp_anon=64K:always thp_shmem=64K:always",
     # x86 puts a flush off only if another CPU has the mm.
     conditions={"mm_batch_file_unmap.test_deferred_flush": "2cpu"},

@@ -151,7 +151,7 @@ class KunitBoot:
     """A boot with KUnit: what its command line turns on, and which suites it runs."""
 
     name: str
-    flavour: str
+    flavour: str  # of the kernel; uml: User Mode Linux
     arguments: str = ""
     on: frozenset = frozenset()  # conditions of cases, see Path.conditions
     cpus: int = 1  # some suites count exactly, which no other CPU may disturb
@@ -178,6 +178,7 @@ class Path:
     boot_needs: str = ""  # of the command line, where its suites and selftests run
     conditions: dict = field(default_factory=dict)  # suite.case -> what a boot must turn on, or it is skipped
     kunit_boots: tuple = ()
+    uml_lacks: tuple = ()  # suites that User Mode Linux does not have, and as suite.case what it skips in any boot
     # What mode c is. None: there is none, and setting it is EINVAL.
     c: str | None = "the kernel's batch as 7.3 has it"
     # What mode c is with CONFIG=better_c: a twin, by patches of its own. None: as everywhere else.

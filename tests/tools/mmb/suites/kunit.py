@@ -21,7 +21,7 @@ NEEDS = " ".join(path.boot_needs for path in PATHS.values() if path.boot_needs)
 
 # By flavour; the first is also that of the suites after init.
 BOOTS = {flavour: [boot for path in PATHS.values() for boot in path.kunit_boots if boot.flavour == flavour]
-         for flavour in ("release", "debug")}
+         for flavour in ("release", "debug", "uml")}
 
 # In the guest: what reclaim needs.
 RECLAIM = "memory_cgroups\nswap_on 64\n"
@@ -59,7 +59,12 @@ def slower(build, seconds):
 def skips(suites):
     """The cases that must be skipped in a boot, and no others."""
     return {case for path in PATHS.values() for case, condition in path.conditions.items()
-            if condition not in suites.on}
+            if condition not in suites.on} | {what for what in lacks(suites) if "." in what}
+
+
+def lacks(suites):
+    """What User Mode Linux has not, in a boot of it."""
+    return {what for path in PATHS.values() for what in path.uml_lacks if suites.flavour == "uml"}
 
 
 def arguments(cases):
@@ -72,9 +77,11 @@ def at_boot(build, suites, timeout=120):
     if suites.symbol and not build.symbol(suites.symbol):
         return PASS, f"{suites.name}: left out, as {suites.symbol} is not set"
     log = build.base.work / f"{build.out.name}-{suites.name}.log"
-    ended = boot(build, f"{arguments(suites.only)} {suites.arguments}", cpus=suites.cpus, icount=False,
+    # User Mode Linux reboots by starting anew. The last word counts.
+    off = " kunit_shutdown=halt" if build.arch == "um" else ""
+    ended = boot(build, f"{arguments(suites.only)} {suites.arguments}{off}", cpus=suites.cpus, icount=False,
                  timeout=slower(build, timeout), log=log)
-    wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only)]
+    wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only) and suite not in lacks(suites)]
     code, line = judged(build, suites.name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
     return present(code, line, wanted, "\n".join(ended.lines))
 
@@ -146,11 +153,16 @@ class Part:
     run: Callable  # (build, modules) -> (code, one line)
 
 
+def parts_at_boot(kind):
+    """The boots of a kernel of this flavour that are over before init."""
+    return [Part(s.name, f"KUnit, {s.arguments or 'nothing more on'}", lambda build, _, s=s: at_boot(build, s))
+            for s in BOOTS[kind] if not s.late]
+
+
 def parts(kind):
     """The boots of a kernel of this flavour, in order."""
-    out = [Part(s.name, f"KUnit, {s.arguments or 'nothing more on'}", lambda build, _, s=s: at_boot(build, s))
-           for s in BOOTS[kind] if not s.late]
     late = [Part(s.name, f"{s.only} from debugfs, with {s.cpus} CPUs", lambda build, _, s=s: after_init(build, s))
             for s in BOOTS[kind] if s.late]
-    return [*out, *late, Part("kunit-late", "KUnit from debugfs, after init", lambda build, _: after_init(build)),
+    return [*parts_at_boot(kind), *late,
+            Part("kunit-late", "KUnit from debugfs, after init", lambda build, _: after_init(build)),
             Part("selftests", "our selftests", selftests)]
