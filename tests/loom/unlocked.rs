@@ -6,7 +6,7 @@
 //! In every execution each store that did not fault is where it is looked for:
 //! `Machine::assert_nothing_lost()`. Where a model fails, it prints the command that runs that very
 //! interleaving again: `make loom T=<model> REPLAY=<file>`. To see one fail, take out what mends it:
-//! `git apply tests/mutants/<name>.patch`, by a name that stands with the model, and `make loom
+//! `git apply $(find tests -name <name>.patch)`, by a name that stands with the model, and `make loom
 //! T=<model>`; `make mutants T=<name>` does that and sees that it fails.
 
 use crate::dirty_flush::{

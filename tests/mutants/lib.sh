@@ -20,7 +20,8 @@ at() {
 	export CARGO_TARGET_DIR=$work/$1/target
 }
 
-caught_by() { sed -n '1s/^Caught-by: //p' "$folder/$1.patch"; }
+patch_of() { find "$folder" -name "$1.patch"; }
+caught_by() { sed -n '1s/^Caught-by: //p' "$(patch_of "$1")"; }
 
 # -p would choose other features for the dependencies, and build them again.
 in_test() { tests/tools/fetch/with cargo cargo nextest run --locked --color never "$@"; }

@@ -85,7 +85,7 @@ def mutants(pattern, folder=FOLDER):
     found = [mutant for mutant in found if fnmatchcase(mutant.name, pattern)]
     if not found:
         raise Error(f"no mutant of the kernel is named {pattern}",
-                    "one of tests/mutants/*.patch with Caught-by: kunit; the others are for make mutants")
+                    "a patch below tests/mutants/ with Caught-by: kunit; the others are for make mutants")
     return found
 
 
