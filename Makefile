@@ -3,37 +3,38 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate meter profile mutants mutants-kernel series \
-	import export patches-check versions same-source lint full soak stale prove-fresh clean
+verbs := test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate meter profile mutants mutants-kernel \
+	series import export patches-check versions same-source lint full soak stale prove-fresh clean
+.PHONY: help given $(verbs)
 
-ARCH ?= x86_64
-SCALE ?= short
-# Given on the command line, these reach the tools.
-export ARCH SCALE DEBUG METER QUICK MINUTES FULL STEP T MODE SOB KDIR KSRC MM_BATCH_CACHE MM_BATCH_TOOLS ACCEL ROW CONFIG EXTRA_CONFIG RECLAIM_MIB STRESS_MIB
+# What may be given reaches the tools by the environment. In a recipe it would be a part of the shell's text.
+export $(shell sed -n 's/^\([A-Z_]*\)\t.*/\1/p' tests/tools/variables)
 
 with := tests/tools/fetch/with
-mmb := $(with) kernel python3 -m mmb --arch $(ARCH)
+mmb := $(with) kernel python3 -m mmb
+
+$(verbs): given
+
+given:
+	@tests/tools/given
 
 help: ## this list
 	@echo "mm_batch: batching for Linux memory reclaim, in Rust"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: ARCH=x86_64|arm64  DEBUG=1  SCALE=short|full  KSRC=|KDIR=<7.3.y tree>  ROW=<rows to run>"
-	@echo "           MM_BATCH_CACHE=<folder>  MM_BATCH_TOOLS=cache  ACCEL=kvm  EXTRA_CONFIG=CONFIG_X=y,..."
-	@echo "           CONFIG=distro|noinline|better_c, for evaluate: another configuration, with limits of its own"
-	@echo "           MODE=off|c|rust for profile  METER=1 builds the meter in  RECLAIM_MIB=<size, 32> of reclaim's rows"
-	@echo "           STRESS_MIB=<size, 128> of each worker of stress-ng"
+	@echo "Variables, as in make kunit ARCH=arm64:"
+	@awk -F '	' '/^[A-Z]/ { printf "  %-16s %s\n", $$1"=", $$5 }' tests/tools/variables
 
 test: ## unit, property, differential, compile-fail and doc tests, loom models, shuttle (2 min; no root, no kernel)
 	@tests/tools/test all
 
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
-	@tests/tools/test loom "$(T)" "$(REPLAY)"
+	@tests/tools/test loom "$$T" "$$REPLAY"
 
 shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (10 s)
-	@tests/tools/test shuttle "$(T)" "$(REPLAY)"
+	@tests/tools/test shuttle "$$T" "$$REPLAY"
 
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (20 min)
-	@tests/mutants/run $(if $(T),'$(T)')
+	@tests/mutants/run "$$T"
 
 mutants-kernel: ## planted bugs, each caught by its KUnit case; T=<name> plants one
 	@$(mmb) mutants-kernel
@@ -62,7 +63,7 @@ shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make k
 	@$(mmb) shell
 
 evaluate: ## the main job: build, boot, every row in every mode, one table (first 45 min, then 30)
-	@METER=1 $(mmb) --scale $(SCALE) evaluate
+	@METER=1 $(mmb) evaluate
 
 meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (3 min beyond make kernel)
 	@METER=1 $(mmb) meter
@@ -92,13 +93,13 @@ same-source: ## the files that the kernel and cargo compiled are the same, by SH
 	@tests/tools/same-source
 
 full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (two lanes; 11 h if nothing is fresh)
-	@$(with) workshop $(with) kernel python3 -m mmb full
+	@$(with) workshop $(mmb) full
 
 soak: ## what races with reclaim, for an hour each, in the debug kernel (1 h beyond make kernel DEBUG=1)
-	@$(with) workshop $(with) kernel python3 -m mmb soak
+	@$(with) workshop $(mmb) soak
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
-	@$(with) kernel python3 -m mmb stale
+	@$(mmb) stale
 
 prove-fresh: ## the README's two commands in a bare Debian 12; needs root (45 min; SCALE=full 2.5 h, and report/ is written)
 	@tests/tools/prove-fresh

@@ -6,6 +6,9 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 cache=${MM_BATCH_CACHE:-${HOME:-/root}/.cache/mm_batch}
 downloads=$cache/downloads
 
+# A hook's, or nonsense: git is to find the work tree by itself.
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_OBJECT_DIRECTORY GIT_COMMON_DIR
+
 say() { printf 'mm_batch: %s\n' "$*" >&2; }
 
 # die CAUSE MEND: one line, exit 1.
@@ -35,6 +38,7 @@ need_space() {
 lock_cache() {
 	mkdir -p "$cache" 2>/dev/null ||
 		die "cannot create the cache $cache" "set MM_BATCH_CACHE= to a folder you may write to"
+	[ -w "$cache" ] || die "$cache is not writable" "set MM_BATCH_CACHE= to a folder you may write to"
 	exec 9>"$cache/tools.lock"
 	flock -n 9 || die "another mm_batch command is filling $cache" \
 		"wait until it ends, or set MM_BATCH_CACHE= to another folder"

@@ -11,12 +11,10 @@ from .kernel.compiled import same_source
 from .kernel.kbuild import Build, flavour, named_config, staged_build
 from .kernel.tree import Base, stage, tree_of
 from .guest import payload, rootfs
-from .guest.boot import MACHINES, kvm
 from .suites import kselftest, kunit
 from .suites.mutants import mutants_kernel
-from .measure.evaluate import evaluate
+from .measure import evaluate, profile
 from .measure.meter import meter
-from .measure.profile import profile
 from .series.branch import make_export, make_import
 from .series.check import checkpatch_series, patches_check, versions
 from .series.write import make_series
@@ -92,6 +90,13 @@ def do_same_source(arch, built):
     return same_source(Build(base, tree_of(base), arch), built)
 
 
+# What is asked for must be there, before anything is locked or built.
+ASKED = {
+    "kselftest": lambda args: kselftest.asked(),
+    "evaluate": lambda args: evaluate.asked(args.arch, args.scale),
+    "profile": lambda args: profile.chosen(),
+}
+
 VERBS = {
     "kernel": lambda args: do_kernel(args.arch),
     "kunit": lambda args: do_kunit(args.arch),
@@ -99,9 +104,9 @@ VERBS = {
     "kselftest": lambda args: do_kselftest(args.arch),
     "lint": lambda args: do_lint(args.arch),
     "shell": lambda args: do_shell(args.arch),
-    "evaluate": lambda args: evaluate(args.arch, args.scale),
+    "evaluate": lambda args: evaluate.evaluate(args.arch, args.scale),
     "meter": lambda args: meter(args.arch),
-    "profile": lambda args: profile(args.arch),
+    "profile": lambda args: profile.profile(args.arch),
     "stage": lambda args: do_stage(),
     "series": lambda args: make_series(),
     "patches-check": lambda args: patches_check(args.arch),
@@ -124,18 +129,23 @@ def main():
     parser.add_argument("verb", choices=VERBS)
     parser.add_argument("name", nargs="?", help="of a step, or of a kernel of make full")
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
-    parser.add_argument("--arch", default="x86_64", choices=sorted(MACHINES))
-    parser.add_argument("--scale", default="short", choices=["short", "full"])
     args = parser.parse_args()
+    # tests/tools/given has seen what the environment has.
+    args.arch, args.scale = os.environ.get("ARCH") or "x86_64", os.environ.get("SCALE") or "short"
     try:
-        # Known before a build begins.
-        kvm()
+        if args.verb in ASKED:
+            ASKED[args.verb](args)
         return VERBS[args.verb](args)
     except Error as error:
         say(f"error: {error}")
         return error.code
+    except BrokenPipeError:
+        # Whoever read has seen enough. Nothing is written again at the end, as that would fail, too.
+        os._exit(FAIL)
     except OSError as error:
-        say(f"error: {error}: check the cache's disk and permissions, then run the same command again")
+        program = isinstance(error, FileNotFoundError) and "/" not in str(error.filename)
+        mend = "see make doctor" if program else "check the cache's disk and permissions, then run the same command again"
+        say(f"error: {error}: {mend}")
         return FAIL
     except KeyboardInterrupt:
         say("interrupted: run the same command again to go on")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """How a verb ends, and how an error reads."""
 
+import os
+import re
 import sys
 
 PASS, FAIL, TIMEOUT, PANIC = 0, 1, 2, 255
@@ -12,6 +14,18 @@ class Error(Exception):
     def __init__(self, cause, mend, code=FAIL):
         super().__init__(f"{cause}: {mend}")
         self.code = code
+
+
+def matching(variable, kind, known, name, match=re.fullmatch):
+    """Those of `known`, which are of a kind, whose name(one) the expression of a variable matches; all without one."""
+    wanted = os.environ.get(variable)
+    try:
+        found = [one for one in known if not wanted or match(wanted, name(one))]
+    except re.error as error:
+        raise Error(f"{variable}={wanted} is no regular expression ({error})", "correct it") from None
+    if not found:
+        raise Error(f"{variable}={wanted} matches no {kind}", "one of " + ", ".join(name(one) for one in known))
+    return found
 
 
 def say(text):

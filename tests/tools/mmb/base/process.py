@@ -15,6 +15,16 @@ def die_with_parent(by=signal.SIGTERM):
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, by)
 
 
+def git_files(top, *paths):
+    """The files of a work tree, or of some paths in it: git's, and new ones that it does not ignore."""
+    done = subprocess.run(["git", "-C", top, "ls-files", "-co", "--exclude-standard", "-z", "--", *paths],
+                          capture_output=True)
+    if done.returncode:
+        why = (done.stderr.decode(errors="replace").splitlines() or ["no reason given"])[0]
+        raise Error(f"git does not list the files of {top} ({why})", "run it in a clone of your own")
+    return [name for name in done.stdout.decode().split("\0") if name]
+
+
 def run(command, log, what, cwd=None, env=None, on_line=None):
     """Runs a command into a log. A failure is one line with the log's first error."""
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from ..base.cache import CACHE, TOP, alone
-from ..base.errors import FAIL, PASS, Error, say
+from ..base.errors import FAIL, PASS, Error, matching, say
 from ..base.process import die_with_parent
 from ..base.progress import minutes
 from ..kernel.kbuild import staged_build
@@ -22,14 +22,13 @@ LANES = 2
 LOGS = CACHE / "full"
 
 
-def given(makefile):
-    """What a user may give make: what it exports, and what it uses itself. Not where things are."""
-    names = re.findall(r"\$\(([A-Z_]+)\)", makefile) + re.search(r"^export (.*)$", makefile, re.M).group(1).split()
-    return {name for name in names if not name.startswith("MM_BATCH_")}
+def given(table):
+    """What a user may give make, by tests/tools/variables. Not where things are."""
+    return {name for name in re.findall(r"^([A-Z_]+)\t", table, re.M) if not name.startswith("MM_BATCH_")}
 
 
 # What would make another command of a step's: a stamp is for the command as it stands there.
-VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"} | given((TOP / "Makefile").read_text())
+VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"} | given((TOP / "tests/tools/variables").read_text())
 
 
 def environment():
@@ -38,11 +37,7 @@ def environment():
 
 
 def chosen():
-    wanted = os.environ.get("STEP")
-    found = [s for s in STEPS if not wanted or re.fullmatch(wanted, s.name)]
-    if not found:
-        raise Error(f"STEP={wanted} matches no step", "one of " + ", ".join(s.name for s in STEPS))
-    return found
+    return matching("STEP", "step", STEPS, lambda step: step.name)
 
 
 def build_file(steps):

@@ -12,11 +12,11 @@ import ast
 import hashlib
 import json
 import re
-import subprocess
 import tomllib
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import Error
+from ..base.process import git_files
 from ..guest import payload, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
 from ..guest.initrd import tree
@@ -35,12 +35,7 @@ PROSE = re.compile(r"\.md$|/0000-cover-letter\.patch$")
 
 def files(names, prose):
     """The files of the work tree that are meant, without what a step itself writes."""
-    listed = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z", "--", *names],
-                            capture_output=True)
-    if listed.returncode:
-        why = (listed.stderr.decode().strip().splitlines() or ["no reason given"])[0]
-        raise Error(f"git does not list the files of {TOP} ({why})", "use a clone that git takes for its own")
-    return sorted(name for name in set(listed.stdout.decode().split("\0")) - {"", WRITTEN}
+    return sorted(name for name in set(git_files(TOP, *names)) - {WRITTEN}
                   if (prose or not PROSE.search(name)) and (TOP / name).is_file())
 
 

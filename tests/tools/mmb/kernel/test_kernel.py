@@ -15,9 +15,12 @@ from unittest import mock
 from mmb.kernel.built import built
 from mmb.base.cache import TOP, need_space
 from mmb.base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
+from mmb.base.process import git_files
 from mmb.kernel import hooks, kbuild, tree
 from mmb.guest import initrd
-from mmb.guest.boot import boot, qemu_command
+from mmb.guest.boot import MACHINES, boot, qemu_command
+from mmb.paths import model
+from mmb.suites.kselftest import MODES
 
 
 class Boots(unittest.TestCase):
@@ -89,29 +92,47 @@ class BadInput(unittest.TestCase):
             self.fake_tree(folder, (7, 3, 9))
             self.assertIn("does not apply", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
 
-    def test_no_such_row_and_no_size(self):
+    def test_what_there_is_not(self):
+        """Before anything waits for another command, or is written. (tests/tools/bad-input has what make refuses.)"""
         with tempfile.TemporaryDirectory() as cache:
-            self.assertIn("matches no row", self.mmb("evaluate", ROW="order99", MM_BATCH_CACHE=cache))
-            for size in "10G", "4":
-                for variable in "RECLAIM_MIB", "STRESS_MIB":
-                    self.assertIn(f"{variable}={size} is no size",
-                                  self.mmb("evaluate", MM_BATCH_CACHE=cache, **{variable: size}))
+            for line, verb, given in (
+                    ("ROW=order99 matches no row: one of order0, ", "evaluate", {"ROW": "order99"}),
+                    ("ROW=a** is no regular expression (multiple repeat at position 2)", "evaluate", {"ROW": "a**"}),
+                    ("ROW= must name one row: ", "profile", {"ROW": "order"}),
+                    ("MODE=off,c is no mode of order9: ", "profile", {"ROW": "order9", "MODE": "off,c"}),
+                    ("STEP=none matches no step: one of lint, ", "full", {"STEP": "none"}),
+                    ("T=none matches no test: ", "kselftest", {"T": "none"}),
+                    ("no mutant of the kernel is named none: ", "mutants-kernel", {"T": "none"})):
+                self.assertIn(line, self.mmb(verb, MM_BATCH_CACHE=cache, **given))
+            self.assertEqual(os.listdir(cache), [])
 
-    def test_no_such_accelerator(self):
-        with tempfile.TemporaryDirectory() as cache:
-            for verb in "evaluate", "kunit", "shell", "stale":
-                self.assertIn("ACCEL=hvf is no accelerator: give ACCEL=kvm",
-                              self.mmb(verb, ACCEL="hvf", MM_BATCH_CACHE=cache))
+    def test_the_table_names_what_is_there(self):
+        """What make takes, by tests/tools/variables, is what the tools have."""
+        rows = dict(line.split("\t")[:2] for line in (TOP / "tests/tools/variables").read_text().splitlines()
+                    if not line.startswith("#"))
+        self.assertEqual(rows["ARCH"].split("|"), list(MACHINES))
+        self.assertEqual(rows["CONFIG"].split("|"), list(kbuild.NAMED))
+        self.assertEqual(rows["MODE"][1:rows["MODE"].index(")")].split("|"), list(MODES))
+        self.assertEqual(rows["SCALE"].split("|"), list(model.ANON_MIB))
+
+    def test_no_git_checkout(self):
+        """git's own reason, and no list of calls."""
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(Error, "git does not list the files of .*fatal: not a git repository"):
+                git_files(folder)
+            with mock.patch.dict(os.environ, {"PATH": folder}), self.assertRaisesRegex(FileNotFoundError, "'git'"):
+                git_files(folder)
+
+    def test_a_reader_that_ends(self):
+        """What is printed into a closed pipe ends the command, without a word."""
+        done = subprocess.run(["bash", "-c", f"{sys.executable} -m mmb stale 2>&1 | head -n1; echo ${{PIPESTATUS[0]}}"],
+                              capture_output=True, text=True, cwd=TOP, timeout=60)
+        self.assertEqual([len(done.stdout.splitlines()), done.stdout.splitlines()[1], done.stderr], [2, "1", ""])
 
     def test_no_figures_of_the_debug_kernel(self):
         with tempfile.TemporaryDirectory() as cache:
             self.assertIn("DEBUG=1 has no figures: ", self.mmb("evaluate", DEBUG="1", MM_BATCH_CACHE=cache))
             self.assertIn("DEBUG=1 has no figures: ", self.mmb("profile", DEBUG="1", ROW="order9", MM_BATCH_CACHE=cache))
-
-    def test_no_such_configuration(self):
-        with tempfile.TemporaryDirectory() as cache:
-            self.assertIn("CONFIG=fast is no configuration: one of distro, noinline, better_c",
-                          self.mmb("evaluate", CONFIG="fast", MM_BATCH_CACHE=cache))
 
     def test_two_at_once(self):
         with tempfile.TemporaryDirectory() as cache:

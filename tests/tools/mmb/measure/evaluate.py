@@ -5,7 +5,7 @@ import os
 import re
 
 from ..base.cache import TOP, write_atomically
-from ..base.errors import FAIL, PASS, Error, say
+from ..base.errors import FAIL, PASS, Error, matching, say
 from ..paths.model import MIB, STRESS_MIB, WORKLOADS, mib, stress_mib
 from ..kernel.kbuild import flavour, named_config, staged_build
 from ..guest import initrd, payload
@@ -15,11 +15,7 @@ from . import events, report, rows
 
 def chosen_rows(known):
     """All of these rows, or those that ROW= matches."""
-    wanted = os.environ.get("ROW")
-    found = [r for r in known if not wanted or re.search(wanted, r.workload)]
-    if not found:
-        raise Error(f"ROW={wanted} matches no row", "one of " + ", ".join(r.workload for r in known))
-    return found
+    return matching("ROW", "row", known, lambda row: row.workload, re.search)
 
 
 def refuse_debug():
@@ -107,10 +103,15 @@ def fetch(arch, selected):
         initrd.tree(arch)
 
 
-def evaluate(arch, scale):
-    known = rows.known(arch, scale)
-    selected = chosen_rows(known)
+def asked(arch, scale):
+    """The rows that there are, and those that are asked for, if what is asked for can be had."""
     refuse_debug()
+    known = rows.known(arch, scale)
+    return known, chosen_rows(known)
+
+
+def evaluate(arch, scale):
+    known, selected = asked(arch, scale)
     # Before the tree can change under a long run.
     measured = report.commit()
     wall, config = kvm(), configuration()

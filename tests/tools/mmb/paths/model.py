@@ -5,7 +5,6 @@ import os
 from dataclasses import dataclass, field, fields, replace
 
 from ..base.cache import TOP
-from ..base.errors import Error
 
 WORKLOADS = TOP / "tests/kernel/workloads"
 # What reclaim's rows map; 80 % of it are reclaimed. The seed's workload is RECLAIM_MIB=10240.
@@ -18,20 +17,12 @@ STRESS_MIB = 128
 STOLEN = {"short": 25_000, "full": 250_000}
 
 
-def size(variable, default, larger):
-    """MiB, as a variable of make's says."""
-    given = os.environ.get(variable) or str(default)
-    if not given.isdecimal() or int(given) < 8:
-        raise Error(f"{variable}={given} is no size", f"give MiB, 8 or more, as in {variable}={larger}")
-    return int(given)
-
-
 def mib():
-    return size("RECLAIM_MIB", MIB, 10240)
+    return int(os.environ.get("RECLAIM_MIB") or MIB)
 
 
 def stress_mib():
-    return size("STRESS_MIB", STRESS_MIB, 512)
+    return int(os.environ.get("STRESS_MIB") or STRESS_MIB)
 
 
 def times(scale, longer):

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 
-from ..base.cache import TOP
+from ..base.cache import TOP, alone
 from ..base.errors import PASS, Error, say
 from ..kernel.tree import SERIES, Base, our_files, patches_of, touched_by
 
@@ -151,14 +151,6 @@ class Plan:
         return {name: self.brought[name] for name in self.tables[path].get(NUMBER.sub("", patch.name), [])}
 
 
-def signer():
-    """The SOB= given, if any."""
-    who = os.environ.get("SOB")
-    if who and not re.fullmatch(r"[^<>\n]+ <[^<>@\s]+@[^<>@\s]+>", who):
-        raise Error(f"SOB='{who}' is no name and mail address", "give SOB='Name <mail>'")
-    return who
-
-
 def commit_patch(git, patch, files, sob):
     """A patch and our files that come with it, as one commit."""
     # Who signs is the author: the first sign-off is the author's, and MAINTAINERS names somebody real.
@@ -218,17 +210,20 @@ def write_series(base_tree, version, scratch, out, plan, sob=None):
     return [out / path for path in plan.paths]
 
 
+def written(base, out, sob=None):
+    """The series against the base, in a folder; returns its folders. Whoever comes second waits for seconds."""
+    with alone("series"):
+        return write_series(base.tree, base.version, base.work / "series-git", out, Plan(SERIES, our_files()), sob)
+
+
 def unsigned_series(base):
-    """The series for a check, beside what the user made; returns its folders."""
-    return write_series(base.tree, base.version, base.work / "series-git", base.work / "series-out",
-                        Plan(SERIES, our_files()))
+    """The series for a check, beside what the user made."""
+    return written(base, base.work / "series-out")
 
 
 def make_series():
     """The verb: writes the series against the base, and says how to apply it."""
-    base = Base()
-    plan = Plan(SERIES, our_files())
-    folders = write_series(base.tree, base.version, base.work / "series-git", OUT, plan, signer())
+    folders = written(Base(), OUT, os.environ.get("SOB"))
     for folder in folders:
         nr = len(list(folder.glob("*.patch"))) - 1
         say(f"{nr} patches and a cover letter in {folder.relative_to(TOP)}/")

@@ -9,24 +9,23 @@ else becomes of it (it passes, it is skipped, the guest hangs, the kernel does n
 What this does not show: what runs before the kernel has read its command line runs without the bug.
 """
 
-import fcntl
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from threading import Lock
 
 from ..base.cache import CACHE, TOP
 from ..base.errors import FAIL, PASS, Error, say
-from ..base.process import die_with_parent
+from ..base.process import die_with_parent, git_files
 from ..base.progress import minutes
 from ..kernel.kbuild import flavour
-from ..kernel.tree import Base
+from ..kernel.tree import Base, hold
 from ..guest.boot import boot
 from ..guest.splats import SPLAT
 from . import kunit, planted
@@ -159,9 +158,7 @@ def try_case(mutant, kernel, log, switched):
 
 def copy_of_this_tree(there):
     shutil.rmtree(there, ignore_errors=True)
-    names = subprocess.run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True,
-                           check=True).stdout.decode().split("\0")
-    for name in filter(None, names):
+    for name in git_files(TOP):
         if (TOP / name).is_file():
             (there / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(TOP / name, there / name)
@@ -176,13 +173,7 @@ class Tree:
 
     def __init__(self, arch, work=WORK):
         self.arch, self.work, self.tree, self.planted = arch, work, work / "tree", work / "planted"
-        work.mkdir(parents=True, exist_ok=True)
-        self.held = open(work / "lock", "w")
-        try:
-            fcntl.flock(self.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.held.close()
-            raise Error("another run of the kernel's mutants is on", "wait until it ends") from None
+        hold(work).alone()
         copy_of_this_tree(self.tree)
         self.plain, self.switched, self.alone, self.names = {}, {}, {}, {}  # by look()
 
@@ -226,8 +217,8 @@ class Tree:
         log = self.work / f"{name}-build.log"
         with open(log, "w") as errors:
             # The tree's own tools, from the tree's own patches and sources.
-            done = subprocess.run([self.planted / "tests/tools/fetch/with", "kernel", "python3", "-m", "mmb", "--arch",
-                                   self.arch, "kernel"], cwd=self.planted, env=os.environ | {"PLANTED": "1"},
+            done = subprocess.run([self.planted / "tests/tools/fetch/with", "kernel", "python3", "-m", "mmb", "kernel"],
+                                  cwd=self.planted, env=os.environ | {"ARCH": self.arch, "PLANTED": "1"},
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
                                   preexec_fn=die_with_parent)
         if done.returncode:
@@ -247,7 +238,7 @@ class Run:
     def __init__(self, tree, found, pool):
         self.tree, self.found, self.pool = tree, found, pool
         self.switched, self.kernel = [], None
-        self.building = Lock()
+        self.building = threading.Lock()
         self.ended = {}  # name -> whether it was caught
         self.since = time.monotonic()
 

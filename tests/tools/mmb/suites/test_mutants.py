@@ -9,6 +9,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
+from mmb.base import cache
 from mmb.base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.paths.model import KunitBoot
 from mmb.guest.boot import Ended
@@ -150,11 +151,11 @@ class Planting(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
+        cls.enterClassContext(mock.patch.object(cache, "CACHE", pathlib.Path(cls.folder.name, "cache")))
         cls.tree = mutants.Tree("x86_64", pathlib.Path(cls.folder.name))
 
     @classmethod
     def tearDownClass(cls):
-        cls.tree.held.close()
         cls.folder.cleanup()
 
     def built(self, script):
@@ -235,7 +236,7 @@ class Planting(unittest.TestCase):
             self.assertIn(why, said)
 
     def test_one_at_a_time(self):
-        with self.assertRaisesRegex(Error, "another run"):
+        with self.assertRaisesRegex(Error, "another mm_batch command"):
             mutants.Tree("x86_64", pathlib.Path(self.folder.name))
 
 
