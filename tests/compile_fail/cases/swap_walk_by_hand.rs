@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! error: E0133 page_anon_exclusive_batch
+//! error: clear_pages_anon_exclusive
+//! error: add_swap_counter
+//! error: folio_dup_swap_pages
+//! error: folio_put_swap_pages
+//! error: set_swp_ptes
+//! Who has a walk counts, shares and writes nothing for swap by it without a promise.
+
+use mm_batch::{
+    pte_run::{PtePart, RunLength},
+    to_swap::{Sharing, SwapWalk},
+};
+
+pub fn by_hand<W: SwapWalk>(walk: &W, nr: RunLength, part: &PtePart) {
+    #[cfg(bad)]
+    walk.page_anon_exclusive_batch(part);
+    #[cfg(bad)]
+    walk.clear_pages_anon_exclusive(part);
+    #[cfg(bad)]
+    walk.add_swap_counter(nr);
+    #[cfg(bad)]
+    walk.folio_dup_swap_pages(nr);
+    #[cfg(bad)]
+    walk.folio_put_swap_pages(nr);
+    #[cfg(bad)]
+    walk.set_swp_ptes(part, Sharing::Exclusive);
+}
