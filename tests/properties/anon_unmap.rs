@@ -294,10 +294,7 @@ fn any_vma() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(2048)
-    })]
+    #![proptest_config(crate::cases(2048))]
 
     /// A run is all swapped out, or all as it was but for young and dirty.
     #[test]
@@ -368,10 +365,7 @@ fn a_run_whose_slots_are_full_says_so() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(64)
-    })]
+    #![proptest_config(crate::cases(64))]
 
     /// A folio that is not in the swap cache is complained of, and not touched.
     #[test]

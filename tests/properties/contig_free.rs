@@ -136,10 +136,7 @@ fn check<H: Held>(layout: &Layout) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(400)
-    })]
+    #![proptest_config(crate::cases(400))]
 
     #[test]
     fn refcounted_ranges(layout in layout::<Refcounted>()) {
@@ -373,10 +370,7 @@ fn calls_for_blocks(mm: &Mm, mut head: usize, end: usize) -> Vec<Call> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(400)
-    })]
+    #![proptest_config(crate::cases(400))]
 
     /// How long sections, runs and blocks are, and that each is had once, is all that batching is.
     #[test]

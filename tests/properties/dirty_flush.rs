@@ -193,10 +193,7 @@ fn assert_as_unbatched(specs: &[Spec]) {
 const SHORT: &[usize] = &[0, 1, 30, 31, 32, 62];
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(256)
-    })]
+    #![proptest_config(crate::cases(256))]
 
     #[test]
     fn a_list_ends_as_one_by_one(specs in specs(SHORT)) {
@@ -205,10 +202,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(8)
-    })]
+    #![proptest_config(crate::cases(8))]
 
     #[test]
     fn a_long_list_ends_as_one_by_one(specs in specs(&[1000])) {

@@ -134,10 +134,7 @@ fn one_by_one(case: &Case) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(4096)
-    })]
+    #![proptest_config(crate::cases(4096))]
 
     /// The length, and what is merged, for any set of bits to respect.
     #[test]
@@ -268,10 +265,7 @@ fn a_folio_with_fewer_references_than_mappings_is_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(64)
-    })]
+    #![proptest_config(crate::cases(64))]
 
     /// What is not of this path is not touched: swap-backed anonymous folios, and those that are in
     /// the swap cache all the same.

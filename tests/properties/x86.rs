@@ -149,10 +149,7 @@ fn counting(word: u64, respect: Respect) -> (u64, bool, bool, bool, bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(2048)
-    })]
+    #![proptest_config(crate::cases(2048))]
 
     #[test]
     fn an_x86_run_is_as_long_as_one_by_one(

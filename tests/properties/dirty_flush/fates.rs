@@ -232,10 +232,7 @@ fn events(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(256)
-    })]
+    #![proptest_config(crate::cases(256))]
 
     #[test]
     fn what_happens_to_who_waits_is_heeded((specs, events) in events(SHORT)) {
@@ -244,10 +241,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(8)
-    })]
+    #![proptest_config(crate::cases(8))]
 
     #[test]
     fn what_happens_to_who_waits_in_a_long_list_is_heeded((specs, events) in events(&[1000])) {
