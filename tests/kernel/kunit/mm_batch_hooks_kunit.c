@@ -14,6 +14,7 @@
 #include <linux/poison.h>
 #include <linux/ptrace.h>
 #include <linux/set_memory.h>
+#include <linux/stacktrace.h>
 #include <trace/events/kmem.h>
 #include "../internal.h"
 #include "mm_batch_kunit.h"
@@ -161,7 +162,12 @@ static bool has_no_owner(struct page *page)
 static void test_page_owner(struct kunit *test)
 {
 #ifdef CONFIG_PAGE_OWNER
+	unsigned long caller;
+
 	if (static_branch_unlikely(&page_owner_inited)) {
+		/* Without a stack trace a page stays owned. */
+		if (!stack_trace_save(&caller, 1, 0))
+			kunit_skip(test, "needs stack traces");
 		check_hook(test, has_no_owner);
 		return;
 	}

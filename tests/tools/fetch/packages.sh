@@ -20,14 +20,14 @@ kernel_packages="$rust_packages clang-$llvm_major lld-$llvm_major
 	llvm-$llvm_major libclang-$llvm_major-dev flex bison m4 bc libelf-dev
 	libssl-dev pkgconf cpio rsync xz-utils python3-minimal
 	libpython3-stdlib qemu-system-x86 qemu-system-arm busybox-static
-	e2fsprogs fakeroot"
+	e2fsprogs fakeroot ccache"
 
 # Programs of the sets above that are put in PATH, by wrappers.
 cargo_programs="rustc rustdoc cargo cargo-clippy clippy-driver rustfmt cargo-fmt cc ar"
 kernel_programs="$cargo_programs clang clang++ ld.lld ld.bfd lld llvm-ar llvm-nm
 	llvm-objcopy llvm-objdump llvm-readelf llvm-strip llvm-link llvm-dis opt
 	bindgen flex bison m4 bc pkg-config cpio rsync xz python3
-	qemu-system-x86_64 qemu-system-aarch64 mke2fs"
+	qemu-system-x86_64 qemu-system-aarch64 mke2fs ccache"
 threads_programs="qemu-system-x86_64"
 
 # What our own tools are built upon, beside Python.

@@ -36,13 +36,13 @@ class Read:
 
 def kernel_read(tree, out):
     """By the kernel build: kbuild's list of what mm_batch.o depends on."""
-    root = tree / "mm/mm_batch"
+    root = tree.resolve() / "mm/mm_batch"
     dependencies = out / "mm/mm_batch/.mm_batch.o.cmd"
     if not dependencies.exists():
         raise Error("no kernel is built", "make kernel")
     text = dependencies.read_text()
-    paths = set(re.findall(rf"({re.escape(str(root))}/\S+\.rs)\b", text))
-    return Read("the kernel", dependencies, map(pathlib.Path, sorted(paths)), root, "make kernel")
+    paths = {(out / path).resolve() for path in re.findall(r"(\S*mm/mm_batch/\S+\.rs)\b", text)}
+    return Read("the kernel", dependencies, sorted(paths), root, "make kernel")
 
 
 def cargo_artifact(messages, root):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -16,9 +17,9 @@ from .tree import BETTER_C, hold, metered, planted, stage, stamp_of
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image", "um": "linux"}
-# Configurations beside the release one: what make is given for each. A distribution's kernel is built by gcc, which
-# the tools have as cc; the rest of the toolchain, and what runs on the host, stays LLVM's.
-NAMED = {"distro": ["CC=cc"], "noinline": [], BETTER_C: []}
+# Configurations beside the release one: the compiler of each. A distribution's kernel is built by gcc, which the tools
+# have as cc; the rest of the toolchain, and what runs on the host, stays LLVM's.
+NAMED = {"distro": "cc", "noinline": "clang", BETTER_C: "clang"}
 OBJECTS = 2000  # of a first build, for its progress
 
 
@@ -30,6 +31,11 @@ OURS_IN_C = re.compile(r"^0x[0-9a-f]+\t(rust_helper_mm_batch_\w+)\t", re.M)
 # The same sources make the same image, whenever and wherever they are built.
 REPRODUCIBLE = ["KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026", "KBUILD_BUILD_VERSION=1", "KBUILD_BUILD_USER=mm",
                 "KBUILD_BUILD_HOST=batch"]
+
+
+def cached(compiler):
+    """A compiler that is asked once for what is the same in several builds: mostly all that is C."""
+    return f"ccache {compiler}" if shutil.which("ccache") else compiler
 
 
 def make_command(tree, out, arch):
@@ -76,16 +82,17 @@ class Build:
     def __init__(self, base, tree, arch, flavour="release"):
         self.base, self.tree, self.arch, self.flavour = base, tree, arch, flavour
         self.named = named_config().stem if named_config() else flavour
-        self.variables = NAMED[self.named] if named_config() else []
-        self.out = base.work / folder_name(arch, flavour)
-        self.log = self.out.with_name(self.out.name + ".log")
+        self.compiler, self.variables = NAMED.get(self.named, "clang"), []
+        # Within the tree, kbuild gives the compiler paths that are relative: so are those of every other tree.
+        self.out = tree / folder_name(arch, flavour)
+        self.log = base.work / f"{self.out.name}.log"
 
     @property
     def image(self):
         return self.out / IMAGES[self.arch]
 
     def command(self, *targets):
-        return make_command(self.tree, self.out, self.arch) + [*self.variables, *targets]
+        return [*make_command(self.tree, self.out, self.arch), f"CC={cached(self.compiler)}", *self.variables, *targets]
 
     def fragments(self):
         files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
@@ -104,7 +111,7 @@ class Build:
         stamp = self.out / "mm_batch.configured"
         kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug",
                                                   "lib/Kconfig.debug")]
-        key = text + " ".join(self.variables) + "".join(p.read_text() for p in kconfigs)
+        key = text + self.compiler + "".join(p.read_text() for p in kconfigs)
         key += self.base.config.read_text() if self.base.config else ""
         if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
             return
@@ -112,7 +119,7 @@ class Build:
         if missing:
             raise Error(f"the configuration dropped {', '.join(missing)}",
                         "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
-        if "CC=cc" in self.variables and not self.symbol("CONFIG_CC_IS_GCC"):
+        if self.compiler == "cc" and not self.symbol("CONFIG_CC_IS_GCC"):
             raise Error("cc is no gcc, by which a distribution builds its kernel", "MM_BATCH_TOOLS=cache has one")
         anyway = [s for s in without(text) if self.symbol(s)]
         if anyway:
@@ -138,7 +145,7 @@ class Build:
 
     def key(self):
         """Changes with anything that decides what is built."""
-        digest = hashlib.sha256(repr((self.base.version, self.fragments(), self.variables, REPRODUCIBLE)).encode())
+        digest = hashlib.sha256(repr((self.base.version, self.fragments(), self.compiler, REPRODUCIBLE)).encode())
         for tool in ["rustc", "-vV"], ["clang", "--version"], ["cc", "--version"], ["bindgen", "--version"]:
             digest.update(subprocess.run(tool, capture_output=True, check=True).stdout)
         for name in json.loads(stamp_of(self.tree).read_text()):
@@ -214,17 +221,17 @@ class Uml(Build):
         super().__init__(base, tree, "um")
         # ld.lld does not link it: .dynamic would be apart from what else is made read-only. clang, which calls the
         # linker, fails where it is told of one and need not call it.
-        self.variables = ["LD=ld.bfd", "CC=clang --start-no-unused-arguments -fuse-ld=bfd --end-no-unused-arguments"]
+        self.variables = ["LD=ld.bfd"]
+        self.compiler += " --start-no-unused-arguments -fuse-ld=bfd --end-no-unused-arguments"
 
     def fragments(self):
-        """What is given; the rest is in the tree."""
-        return os.environ.get("EXTRA_CONFIG", "")
+        """What is given, and what stack traces need there, as page_owner does; the rest is in the tree."""
+        return ",".join(filter(None, ["CONFIG_FRAME_POINTER=y", os.environ.get("EXTRA_CONFIG")]))
 
     def configure(self):
-        extra = filter(None, self.fragments().split(","))
         command = [sys.executable, "tools/testing/kunit/kunit.py", "config", "--kunitconfig=mm/mm_batch",
-                   f"--build_dir={self.out}", *(f"--kconfig_add={line}" for line in extra),
-                   *(f"--make_options={option}" for option in ("LLVM=1", *self.variables))]
+                   f"--build_dir={self.out}", *(f"--kconfig_add={line}" for line in self.fragments().split(",")),
+                   *(f"--make_options={option}" for option in ("LLVM=1", f"CC={self.compiler}", *self.variables))]
         try:
             run(command, self.log, "configuring", cwd=self.tree)
         except Error:
@@ -244,7 +251,7 @@ class Uml(Build):
 def staged_build(arch, what, more=None):
     """The staged tree, built: what every verb that boots begins with. And the steps that are left."""
     kind = flavour()
-    first = not list(CACHE.glob(f"build/*/{folder_name(arch, kind)}/{IMAGES[arch]}"))
+    first = not list(CACHE.glob(f"build/*/linux*/{folder_name(arch, kind)}/{IMAGES[arch]}"))
     stage_step, build_step = (f"{arch} {kind} {'first ' if first else ''}{name}" for name in ("stage", "build"))
     guess = {"release": 600, "debug": 1200}[kind]
     steps = Steps(what, {stage_step: 60 if first else 5, build_step: guess if first else 30} | (more or {}))
@@ -252,7 +259,7 @@ def staged_build(arch, what, more=None):
     base, tree = stage()
     build = Uml(base, tree) if arch == "um" else Build(base, tree, arch, kind)
     # What it leaves is beside the build, by its name.
-    hold(build.out.with_name(f"{build.out.name}-{what}")).alone()
+    hold(base.work / f"{build.out.name}-{what}").alone()
     steps.start(build_step, f"building the {kind} kernel")
     build.build(steps)
     return build, steps

@@ -22,6 +22,8 @@ from mmb.guest.boot import MACHINES, boot, qemu_command
 from mmb.paths import model
 from mmb.suites.kselftest import MODES
 
+NOWHERE = pathlib.Path("/nowhere")
+
 
 class Boots(unittest.TestCase):
     """Needs the built kernel."""
@@ -125,9 +127,9 @@ class BadInput(unittest.TestCase):
 
     def test_a_reader_that_ends(self):
         """What is printed into a closed pipe ends the command, without a word."""
-        done = subprocess.run(["bash", "-c", f"{sys.executable} -m mmb stale 2>&1 | head -n1; echo ${{PIPESTATUS[0]}}"],
+        done = subprocess.run(["bash", "-c", f"{sys.executable} -m mmb stale 2>&1 | true; echo ${{PIPESTATUS[0]}}"],
                               capture_output=True, text=True, cwd=TOP, timeout=60)
-        self.assertEqual([len(done.stdout.splitlines()), done.stdout.splitlines()[1], done.stderr], [2, "1", ""])
+        self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
 
     def test_no_figures_of_the_debug_kernel(self):
         with tempfile.TemporaryDirectory() as cache:
@@ -201,7 +203,7 @@ class Configuration(unittest.TestCase):
     def test_what_is_named_is_added(self):
         for name, symbol in ("distro", "CONFIG_XEN_PV=y"), ("noinline", "# CONFIG_RUST_INLINE_HELPERS is not set"):
             with self.given(CONFIG=name):
-                build = kbuild.Build(mock.Mock(work=pathlib.Path("/nowhere")), None, "x86_64")
+                build = kbuild.Build(mock.Mock(work=NOWHERE), NOWHERE, "x86_64")
                 self.assertIn(f"\n{symbol}\n", build.fragments())
                 self.assertEqual(build.named, name)
             with self.given():
@@ -211,8 +213,8 @@ class Configuration(unittest.TestCase):
         """gcc, for each make of that configuration, and for no other."""
         for name in ("", *kbuild.NAMED):
             with self.given(CONFIG=name):
-                build = kbuild.Build(mock.Mock(work=pathlib.Path("/nowhere")), None, "x86_64")
-                self.assertEqual("CC=cc" in build.command("modules"), name == "distro")
+                build = kbuild.Build(mock.Mock(work=NOWHERE), NOWHERE, "x86_64")
+                self.assertEqual(f"CC={kbuild.cached('cc')}" in build.command("modules"), name == "distro")
                 self.assertIn("LLVM=1", build.command())
                 self.assertEqual(build.command("modules")[-1], "modules")
 

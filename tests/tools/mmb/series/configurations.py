@@ -93,7 +93,7 @@ class VariantBuild:
             base.config = distribution_config()
         self.build = Build(base, tree, variant.arch, variant.folder)
         # The compiler of C alone: the rest of the toolchain is the same.
-        self.build.variables = [f"CC={variant.cc}"] if variant.cc else []
+        self.build.compiler = variant.cc or "clang"
 
     def configure(self):
         """Sets .config; what is not as the name says is an error."""
