@@ -9,11 +9,13 @@ import os
 import pathlib
 import re
 import resource
-import selectors
+import select
 import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 
 from ..base.cache import brought
 from ..base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
@@ -45,11 +47,13 @@ SLOW = ",throttling.bps-write=16000000,throttling.iops-write=400"
 THREADS_ARCH = "x86_64"
 
 
+@dataclass
 class Ended:
-    """How a boot ended: code is PASS, FAIL, TIMEOUT or PANIC."""
+    """How a boot ended."""
 
-    def __init__(self, code, why, lines):
-        self.code, self.why, self.lines = code, why, lines
+    code: int  # PASS, FAIL, TIMEOUT or PANIC
+    why: str
+    lines: list
 
 
 def kvm():
@@ -82,30 +86,23 @@ def accelerator(icount, threads=False):
     return THREADS if threads else {True: ICOUNT, False: SMP, "in step": IN_STEP}[icount]
 
 
-def disk_options(drives):
-    """Disks that a boot leaves as they were: what it writes goes with it."""
-    return [option for path in drives for option in
-            ("-drive", f"file={path},if=virtio,format=raw,snapshot=on,cache=unsafe{SLOW if 'slow' in path.name else ''}")]
-
-
-def node_options(nodes, cpus, memory):
-    """The CPUs, and so many NUMA nodes, with a part of them and of the memory each."""
-    # A node has sockets of its own: the kernel warns (topology_sane()) of one whose CPUs are on two.
-    options = ["-smp", f"{cpus},sockets={nodes}" if nodes > 1 else str(cpus)]
-    for node in range(nodes) if nodes > 1 else []:
-        options += ["-object", f"memory-backend-ram,id=node{node},size={memory // nodes}M",
-                    "-numa", f"node,nodeid={node},memdev=node{node},cpus={node * cpus // nodes}"
-                             f"-{(node + 1) * cpus // nodes - 1}"]
-    return options
-
-
-def tier_options(cpus, memory, slower):
-    """The CPUs, a node that has them, and one of slower memory without CPUs, as a table of ACPI says (x86_64)."""
-    options = ["-machine", "hmat=on", "-smp", str(cpus)]
-    for node, mib, its in (0, memory - slower, f",cpus=0-{cpus - 1}"), (1, slower, ""):
+def memory_options(cpus, memory, nodes, slower):
+    """The CPUs, and the memory: in so many NUMA nodes, with a part of both each; or, of x86_64, in a node that has the
+    CPUs, and one of slower memory without, as a table of ACPI says.
+    """
+    if slower:
+        options = ["-machine", "hmat=on", "-smp", str(cpus)]
+        parts = [(memory - slower, f"initiator=0,cpus=0-{cpus - 1}"), (slower, "initiator=0")]
+    elif nodes > 1:
+        # A node has sockets of its own: the kernel warns (topology_sane()) of one whose CPUs are on two.
+        options = ["-smp", f"{cpus},sockets={nodes}"]
+        parts = [(memory // nodes, f"cpus={n * cpus // nodes}-{(n + 1) * cpus // nodes - 1}") for n in range(nodes)]
+    else:
+        return ["-smp", str(cpus)]
+    for node, (mib, its) in enumerate(parts):
         options += ["-object", f"memory-backend-ram,id=node{node},size={mib}M",
-                    "-numa", f"node,nodeid={node},memdev=node{node},initiator=0{its}"]
-    for node, latency, bandwidth in (0, 10, "10G"), (1, 100, "1G"):
+                    "-numa", f"node,nodeid={node},memdev=node{node},{its}"]
+    for node, latency, bandwidth in ((0, 10, "10G"), (1, 100, "1G")) if slower else ():
         lb = f"hmat-lb,initiator=0,target={node},hierarchy=memory"
         options += ["-numa", f"{lb},data-type=access-latency,latency={latency}",
                     "-numa", f"{lb},data-type=access-bandwidth,bandwidth={bandwidth}"]
@@ -115,18 +112,21 @@ def tier_options(cpus, memory, slower):
 def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio", drives=(), nodes=1,
                  threads=False, slower=0, more=()):
     """QEMU's command line; `console` is its character device for the guest's serial line, `more` is added."""
-    machine = [emulator(build.arch, threads), *MACHINES[build.arch][1:]]
-    if not shutil.which(machine[0]):
-        raise Error(f"{machine[0]} is not installed",
+    program = emulator(build.arch, threads)
+    if not shutil.which(program):
+        raise Error(f"{program} is not installed",
                     "apt-get install qemu-system-x86 qemu-system-arm, or leave MM_BATCH_TOOLS= unset")
     icount = not threads and icount
     append = (f"console={CONSOLES[build.arch]} panic=-1 oops=panic {FLAVOURS.get(build.flavour, '')}"
               f"{'' if icount else UNTIMED.get(build.arch, '')}{arguments}")
-    command = machine + ["-nodefaults", "-serial", console, *accelerator(icount, threads), "-m", str(memory),
-                         "-display", "none", "-no-reboot", "-kernel", str(build.image),
-                         "-append", append]
-    return (command + (["-initrd", str(initrd)] if initrd else []) + disk_options(drives)
-            + (tier_options(cpus, memory, slower) if slower else node_options(nodes, cpus, memory)) + list(more))
+    # Disks that a boot leaves as they were: what it writes goes with it.
+    disks = [f"file={path},if=virtio,format=raw,snapshot=on,cache=unsafe{SLOW if 'slow' in path.name else ''}"
+             for path in drives]
+    return [program, *MACHINES[build.arch][1:], "-nodefaults", "-serial", console, *accelerator(icount, threads),
+            "-m", str(memory), "-display", "none", "-no-reboot", "-kernel", str(build.image),
+            "-append", append, *(["-initrd", str(initrd)] if initrd else []),
+            *(option for disk in disks for option in ("-drive", disk)),
+            *memory_options(cpus, memory, nodes, slower), *more]
 
 
 def uml_command(build, arguments):
@@ -144,25 +144,22 @@ def end_with_parent():
 def end(child):
     """Ends a boot, and what User Mode Linux, which has a session of its own, has started."""
     child.kill()
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()
     child.stdout.close()
 
 
 def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
-         finished=None, on_line=None, drives=(), nodes=1, threads=False, slower=0, more=()):
-    """Boots until the guest is off, `finished` matches a line, it panics, or time is up.
+         finished=None, on_line=None, **machine):
+    """Boots until the guest is off, `finished` matches a line, it panics, or time is up. `machine`: see qemu_command().
 
     Time begins anew when on_line returns a number of seconds.
     """
     if build.arch == "um":
         command = uml_command(build, arguments)
     else:
-        command = qemu_command(build, arguments, initrd, cpus, memory, icount, drives=drives, nodes=nodes,
-                               threads=threads, slower=slower, more=more)
+        command = qemu_command(build, arguments, initrd, cpus, memory, icount, **machine)
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
     try:
@@ -173,16 +170,13 @@ def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, tim
 
 def watch(child, deadline, timeout, log, finished, on_line):
     lines, rest, panic, done = [], b"", None, False
-    selector = selectors.DefaultSelector()
-    selector.register(child.stdout, selectors.EVENT_READ)
     with open(log or os.devnull, "w") as out:
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                if panic:
-                    return Ended(PANIC, panic, lines)
-                return Ended(TIMEOUT, f"no end after {timeout} s; last line: {lines[-1] if lines else 'none'}", lines)
-            if not selector.select(min(left, 1)):
+                return Ended(PANIC, panic, lines) if panic else Ended(
+                    TIMEOUT, f"no end after {timeout} s; last line: {lines[-1] if lines else 'none'}", lines)
+            if not select.select([child.stdout], [], [], left)[0]:
                 continue
             chunk = os.read(child.stdout.fileno(), 65536)
             whole, _, rest = (rest + chunk).rpartition(b"\n") if chunk else (rest, b"", b"")
@@ -192,20 +186,19 @@ def watch(child, deadline, timeout, log, finished, on_line):
                 out.flush()
                 if not panic and re.search(r"Kernel panic - not syncing", line):
                     panic = line.strip()
-                more = on_line(line) if on_line else None
-                if more:
+                if on_line and (more := on_line(line)):
                     deadline, timeout = time.monotonic() + more, more
                 done = done or bool(finished and re.search(finished, line))
-            if panic and not chunk:
-                return Ended(PANIC, panic, lines)
             if done and not panic:
                 return Ended(PASS, "finished", lines)
-            if not chunk:
-                code = child.wait()
-                if code:
-                    program, last = pathlib.Path(child.args[0]).name, lines[-1] if lines else "no output"
-                    return Ended(FAIL, f"{program} exited with {code}: {last}", lines)
-                if finished:
-                    return Ended(FAIL, "the guest went off before its job was done", lines)
-                return Ended(PASS, "powered off", lines)
+            if chunk:
+                continue
+            if panic:
+                return Ended(PANIC, panic, lines)
+            if code := child.wait():
+                program, last = pathlib.Path(child.args[0]).name, lines[-1] if lines else "no output"
+                return Ended(FAIL, f"{program} exited with {code}: {last}", lines)
+            if finished:
+                return Ended(FAIL, "the guest went off before its job was done", lines)
+            return Ended(PASS, "powered off", lines)
 

@@ -70,23 +70,26 @@ def with_libraries(arch, program):
             *((file.relative_to(root), file) for file in [binary, *sorted(found)])]
 
 
+def filled(root, job, modules=(), files=()):
+    """An empty folder with what each guest has: a job, our modules, what a kernel complains of; and files."""
+    shutil.rmtree(root, ignore_errors=True)
+    (root / "modules").mkdir(parents=True)
+    (root / "job").write_text(job)
+    (root / "splats").write_text(splats.for_grep())
+    for source in files:
+        shutil.copy(source, root)
+    for module in modules:
+        shutil.copy(module, root / "modules")
+    return root
+
+
 def archive(folder, job, modules=(), files=(), arch="x86_64", debian=()):
     """A cpio archive with `job` as what init runs, in the folder, which is made. `debian`: programs of packages."""
-    root = folder / "root"
-    shutil.rmtree(root, ignore_errors=True)
-    (root / "bin").mkdir(parents=True)
-    (root / "modules").mkdir()
-    shutil.copy(busybox(arch), root / "bin/busybox")
+    root = filled(folder / "root", job, modules, [TOP / "tests/kernel/lib.sh", *files])
     (root / "init").write_text(INIT.format(done=DONE))
     (root / "init").chmod(0o755)
-    (root / "job").write_text(job)
-    shutil.copy(TOP / "tests/kernel/lib.sh", root)
-    (root / "splats").write_text(splats.for_grep())
-    for module in modules:
-        shutil.copy(module, root / "modules" / module.name)
-    for source in files:
-        shutil.copy(source, root / source.name)
-    for name, source in [found for program in debian for found in with_libraries(arch, program)]:
+    for name, source in [("bin/busybox", busybox(arch)), *(found for program in debian
+                                                          for found in with_libraries(arch, program))]:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, root / name)
     names = sorted(str(p.relative_to(root)) for p in root.rglob("*"))

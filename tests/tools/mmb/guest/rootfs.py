@@ -13,10 +13,11 @@ import shutil
 from ..base.cache import CACHE, TOP, alone, need_space
 from ..base.errors import FAIL, Error
 from ..base.process import run
-from . import splats, upstream
+from . import upstream
 from .boot import boot, qemu_command
-from .initrd import DONE, failure, tree
+from .initrd import DONE, failure, filled, tree
 
+IMAGES = CACHE / "build/guest"
 SCRIPTS = TOP / "tests/kernel/guest"
 SIZE = {"cpus": 2, "memory": 5120, "nodes": 2}
 ROOT_MIB, JOB_MIB, SCRATCH_MIB, SLOW_MIB = 600, 128, 2048, 64
@@ -60,9 +61,8 @@ def ext4(image, mib, folder=None):
     image.parent.mkdir(parents=True, exist_ok=True)
     part = image.with_name(image.name + ".part")
     part.unlink(missing_ok=True)
-    run((fakeroot() if folder else []) + [needed("mke2fs"), "-q", "-F", "-t", "ext4", "-m", "0", "-E", "root_owner=0:0"]
-        + (["-d", folder] if folder else []) + [part, f"{mib}M"],
-        image.with_suffix(".log"), f"making {image.name}")
+    run([*(fakeroot() if folder else []), needed("mke2fs"), "-q", "-F", "-t", "ext4", "-m", "0", "-E", "root_owner=0:0",
+         *(["-d", folder] if folder else []), part, f"{mib}M"], image.with_suffix(".log"), f"making {image.name}")
     part.replace(image)
     return image
 
@@ -72,39 +72,31 @@ def root_image(arch):
     root = tree(arch)
     inputs = f"{root.with_name(root.name + '.complete').read_text()} {ROOT_MIB}"
     key = hashlib.sha256(inputs.encode()).hexdigest()[:12]
-    image = CACHE / f"build/guest/{arch}-{key}.ext4"
+    image = IMAGES / f"{arch}-{key}.ext4"
     if not image.exists():
-        for old in image.parent.glob(f"{arch}-*.ext4"):
+        for old in IMAGES.glob(f"{arch}-*.ext4"):
             old.unlink()
         ext4(image, ROOT_MIB, root)
     return image
 
 
 def scratch_image(mib=SCRATCH_MIB):
-    image = CACHE / f"build/guest/scratch-{mib}.ext4"
+    image = IMAGES / f"scratch-{mib}.ext4"
     return image if image.exists() else ext4(image, mib)
 
 
 def slow_image():
-    image = CACHE / f"build/guest/slow-{SLOW_MIB}.img"
+    image = IMAGES / f"slow-{SLOW_MIB}.img"
     if not image.exists():
-        image.parent.mkdir(parents=True, exist_ok=True)
-        with image.open("wb") as file:
-            file.truncate(SLOW_MIB << 20)
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        image.touch()
+    os.truncate(image, SLOW_MIB << 20)
     return image
 
 
 def job_image(folder, job, modules=(), folders=None, files=None):
     """The job's disk, in the folder: init runs `job`, in sh. `folders` and `files`: name -> where from."""
-    root = folder / "job"
-    shutil.rmtree(root, ignore_errors=True)
-    (root / "modules").mkdir(parents=True)
-    for script in SCRIPTS.iterdir():
-        shutil.copy(script, root)
-    (root / "job").write_text(job)
-    (root / "splats").write_text(splats.for_grep())
-    for module in modules:
-        shutil.copy(module, root / "modules")
+    root = filled(folder / "job", job, modules, SCRIPTS.iterdir())
     for name, source in (folders or {}).items():
         shutil.copytree(source, root / name)
     for name, content in (files or {}).items():
