@@ -19,6 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from ..base.cache import CACHE, TOP
 from ..base.errors import FAIL, PASS, Error, say
@@ -45,13 +46,12 @@ class Mutant:
     patch: pathlib.Path = None
 
     @property
-    def files(self):
-        """Those of this tree that it changes."""
-        return set(re.findall(r"^--- a/(\S+)", self.patch.read_text(), re.M))
+    def late(self):
+        """Whether its suite needs a user space."""
+        return self.suite not in kunit.AT_BOOT
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """What boot() wants to know of a build."""
 
     image: pathlib.Path
@@ -59,16 +59,14 @@ class Kernel:
     flavour: str
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What became of a case: failed, passed, skipped, complained, no result, or not built; and why."""
 
     word: str
     why: str = ""
 
-    @property
-    def caught(self):
-        return self.word in ("failed", "complained")
+
+CAUGHT = ("failed", "complained")
 
 
 def mutants(pattern, folder=FOLDER):
@@ -88,16 +86,11 @@ def mutants(pattern, folder=FOLDER):
     return found
 
 
-def late(mutant):
-    """Whether its suite needs a user space."""
-    return mutant.suite not in kunit.AT_BOOT
-
-
 def where(mutant, kernel):
     """The first of the boots that has what the case needs."""
     name = f"{mutant.suite}.{mutant.case}"
     found = next((s for s in kunit.BOOTS[kernel.flavour]
-                  if (late(mutant) or fnmatchcase(mutant.suite, s.only)) and name not in kunit.skips(s)), None)
+                  if (mutant.late or fnmatchcase(mutant.suite, s.only)) and name not in kunit.skips(s)), None)
     if not found:
         raise Error(f"{name} is skipped, or not run, in every boot of the {kernel.flavour} kernel", "name another case")
     return found
@@ -105,10 +98,8 @@ def where(mutant, kernel):
 
 def command_line(mutant, kernel):
     """Those of one suite that needs a user space have the same: there it runs as a whole."""
-    here = where(mutant, kernel)
-    if late(mutant):
-        return " ".join(filter(None, ("loglevel=7", here.arguments)))
-    return " ".join(filter(None, (kunit.arguments(f"{mutant.suite}.{mutant.case}"), here.arguments)))
+    first = "loglevel=7" if mutant.late else kunit.arguments(f"{mutant.suite}.{mutant.case}")
+    return f"{first} {where(mutant, kernel).arguments}".rstrip()
 
 
 def judge(ended, suite, case):
@@ -135,12 +126,12 @@ def judge(ended, suite, case):
 
 def boot_for(mutant, kernel, log, more="", last=()):
     """The boot that has its case. `more` is for its command line; to a user space, `last` ends it, too."""
+    cpus = where(mutant, kernel).cpus
     # By icount, a busy host cannot make the guest's timers fail, which would look like a bug that is caught. Two CPUs,
     # one of which is never idle, take minutes by it.
-    cpus = where(mutant, kernel).cpus
     how = {"cpus": cpus, "icount": cpus == 1, "timeout": kunit.slower(kernel, 180), "log": log}
     line = f"{command_line(mutant, kernel)} {more}".rstrip()
-    if late(mutant):
+    if mutant.late:
         # The whole suite, which debugfs knows.
         return kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"), kunit.started_late(mutant.suite), line,
                                      last, **how)
@@ -175,13 +166,6 @@ class Tree:
         self.arch, self.work, self.tree, self.planted = arch, work, work / "tree", work / "planted"
         hold(work).alone()
         copy_of_this_tree(self.tree)
-        self.plain, self.switched, self.alone, self.names = {}, {}, {}, {}  # by look()
-
-    def apply(self, mutant, *options):
-        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *options, mutant.patch], cwd=self.tree,
-                                 capture_output=True)
-        if applied.returncode:
-            raise Error(f"{mutant.name} does not apply", "write it anew for the lines as they are now")
 
     def look(self, found):
         """Sees what each makes of the kernel's files, and whether it can be switched; returns those that can."""
@@ -190,10 +174,7 @@ class Tree:
         self.names = {mutant.number: mutant.name for mutant in found}
         for mutant in found:
             try:
-                files = sources.differing(mutant.files, lambda m=mutant: self.apply(m),
-                                          lambda m=mutant: self.apply(m, "-R"))
-                if not files:
-                    raise Error(f"{mutant.name} leaves the kernel as it is", "change what is built")
+                files = sources.differing(mutant.patch)
             except Error as error:
                 self.alone[mutant.number] = error
                 continue
@@ -237,14 +218,20 @@ class Run:
 
     def __init__(self, tree, found, pool):
         self.tree, self.found, self.pool = tree, found, pool
-        self.switched, self.kernel = [], None
         self.building = threading.Lock()
-        self.ended = {}  # name -> whether it was caught
+        self.caught = {}  # name -> whether it was
         self.since = time.monotonic()
 
-    def say(self, mutant, line, caught):
-        self.ended[mutant.name] = caught
-        done, all_of = len(self.ended), len(self.found)
+    def say(self, mutant, outcome, why_missed=None):
+        """What became of one: its outcome, or why it is missed without."""
+        what = f"kunit {mutant.suite} {mutant.case}"
+        self.caught[mutant.name] = not why_missed and outcome.word in CAUGHT
+        if self.caught[mutant.name]:
+            how = "" if outcome.word == "failed" else f", in which the kernel complained: {outcome.why}"
+            line = f"caught by {what}{how}"
+        else:
+            line = f"MISSED: {why_missed or f'{what}: {outcome.word} ({outcome.why})'}"
+        done, all_of = len(self.caught), len(self.found)
         left = (time.monotonic() - self.since) * (all_of - done) / done
         print(f"{mutant.name:34} {line} ({done} of {all_of}, about {minutes(left)} left)", flush=True)
 
@@ -259,12 +246,11 @@ class Run:
         good = []
         for future in as_completed(started):
             for m in started[future]:
-                outcome = judge(future.result(), m.suite, m.case)
-                if outcome.word == "passed":
+                word, why = judge(future.result(), m.suite, m.case)
+                if word == "passed":
                     good.append(m)
                 else:
-                    self.say(m, f"MISSED: {m.suite} {m.case} does not pass without it ({outcome.word}: {outcome.why})",
-                             False)
+                    self.say(m, None, f"{m.suite} {m.case} does not pass without it ({word}: {why})")
         return good
 
     def one(self, mutant):
@@ -281,18 +267,6 @@ class Run:
         finally:
             kernel.image.unlink()
 
-    def plant(self, good):
-        # What takes longest is begun first.
-        started = {self.pool.submit(self.one, m): m for m in sorted(good, key=lambda m: (m in self.switched, m.name))}
-        for future in as_completed(started):
-            mutant, outcome = started[future], future.result()
-            what = f"kunit {mutant.suite} {mutant.case}"
-            if outcome.caught:
-                how = "" if outcome.word == "failed" else f", in which the kernel complained: {outcome.why}"
-                self.say(mutant, f"caught by {what}{how}", True)
-            else:
-                self.say(mutant, f"MISSED: {what}: {outcome.word} ({outcome.why})", False)
-
     def all(self):
         say(f"what {len(self.found)} mutants change in the kernel's files")
         self.switched = self.tree.look(self.found)
@@ -300,9 +274,13 @@ class Run:
         self.kernel, why = self.tree.build()
         if not self.kernel:
             raise Error(f"the kernel with bugs to be switched {why}", "T=<name> plants one")
-        self.plant(self.baseline())
+        # What takes longest is begun first.
+        good = sorted(self.baseline(), key=lambda m: (m in self.switched, m.name))
+        started = {self.pool.submit(self.one, m): m for m in good}
+        for future in as_completed(started):
+            self.say(started[future], future.result())
         self.kernel.image.unlink()
-        missed = [m.name for m in self.found if not self.ended.get(m.name)]
+        missed = [m.name for m in self.found if not self.caught.get(m.name)]
         print(f"mutants-kernel: {len(self.found) - len(missed)} caught, {len(missed)} missed, "
               f"in {minutes(time.monotonic() - self.since)}")
         if missed:

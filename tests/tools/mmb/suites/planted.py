@@ -9,8 +9,10 @@ indentation. What changes anything else (a type, a macro, a prototype, a const f
 
 import difflib
 import re
+import subprocess
 
 from ..base.cache import TOP
+from ..base.errors import Error
 from ..kernel.tree import OURS, our_files, patched_files, series, touched_by
 
 # Where a function's body is.
@@ -30,7 +32,6 @@ IN_C = """// SPDX-License-Identifier: GPL-2.0
 #include <linux/export.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
-#include <linux/panic.h>
 #include <linux/printk.h>
 
 extern int {switch};
@@ -43,20 +44,15 @@ static const char *const names[] __initconst = {{
 
 static int __init set(char *number)
 {{
-	if (!number || kstrtoint(number, 10, &{switch}))
-		{switch} = -1;
-	return 0;
+	return kstrtoint(number ?: "", 10, &{switch});
 }}
 early_param("{switch}", set);
 
-/* Not before there is a console, on which it can be seen. */
+/* Not before there is a console, on which it can be seen. Of one that is not in this kernel nothing is said. */
 static int __init say(void)
 {{
-	if (!{switch})
-		return 0;
-	if ({switch} < 0 || {switch} >= ARRAY_SIZE(names) || !names[{switch}])
-		panic("mm_batch: mutant %d is not in this kernel", {switch});
-	pr_notice("mm_batch: mutant %d planted: %s\\n", {switch}, names[{switch}]);
+	if ({switch} > 0 && {switch} < ARRAY_SIZE(names) && names[{switch}])
+		pr_notice("mm_batch: mutant %d planted: %s\\n", {switch}, names[{switch}]);
 	return 0;
 }}
 core_initcall(say);
@@ -141,30 +137,36 @@ class Sources:
         patched = patched_files(self.base, self.patches, names)
         return {name: content.decode() for name, content in (patched | our_files(self.top)).items()}
 
-    def touched(self, files):
-        """What those of these files that are patches touch now."""
-        return touched_by([self.top / file for file in files if file.startswith("patches/")])
+    def touched(self, patch):
+        """What those of our patches that a bug's patch changes touch now."""
+        return touched_by([self.top / name for name in re.findall(r"^--- a/(patches/\S+)", patch.read_text(), re.M)])
 
-    def differing(self, files, apply, undo):
-        """What planting a bug, which changes these files of the tree, makes of the kernel's files."""
-        names = self.touched(files)
-        apply()
+    def apply(self, patch, *options):
+        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *options, patch], cwd=self.top,
+                                 capture_output=True)
+        if applied.returncode:
+            raise Error(f"{patch.stem} does not apply", "write it anew for the lines as they are now")
+
+    def differing(self, patch):
+        """What planting a bug makes of the kernel's files."""
+        names = self.touched(patch)
+        self.apply(patch)
         try:
-            found = self.files(names | self.touched(files))
+            found = self.files(names | self.touched(patch))
         finally:
-            undo()
-        return {name: text for name, text in found.items() if self.plain.get(name) != text}
+            self.apply(patch, "-R")
+        differ = {name: text for name, text in found.items() if self.plain.get(name) != text}
+        if not differ:
+            raise Error(f"{patch.stem} leaves the kernel as it is", "change what is built")
+        return differ
 
 
 def write(plain, top, mutants, names, alone):
     """Plants bugs in a tree: mutants is {number: {file: what changed() found}}, of which each can be switched, names is
     what they are called; alone is {file: text}, of one more that is there from the start.
     """
-    of = {}
-    for number, files in mutants.items():
-        for file, bodies in files.items():
-            of.setdefault(file, {})[number] = bodies
-    texts = {file: switched(file, plain[file], these) for file, these in of.items()} | alone
+    texts = {file: switched(file, plain[file], {n: files[file] for n, files in mutants.items() if file in files})
+             for file in set().union(*mutants.values())} | alone
     ours = our_files(top)
     patch = []
     for file, text in sorted(texts.items()):

@@ -36,15 +36,9 @@ class Found(unittest.TestCase):
         self.assertEqual(mutants.mutants(last.name), [last])
         self.assertEqual(mutants.mutants("glue-*"), [m for m in found if m.name.startswith("glue-")])
 
-    def test_files(self):
-        mutant, = mutants.mutants("glue-forgets-the-last-page")
-        self.assertEqual(mutant.files, {"rust/mm_batch/glue/contig_free.rs"})
-
     def test_no_such(self):
         with self.assertRaisesRegex(Error, "no mutant of the kernel is named none-such"):
             mutants.mutants("none-such")
-
-    def test_a_first_line_without_a_case(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "x.patch").write_text("Caught-by: kunit mm_batch_hooks\n")
@@ -53,46 +47,26 @@ class Found(unittest.TestCase):
 
 
 class Judge(unittest.TestCase):
-    HEAD = "    # Subtest: s\n    1..1\n"
-
-    def word(self, body, *more):
-        return judge(boot(body, *more), "s", "test_a").word
-
-    def test_results(self):
-        for line, word in (("not ok 1 test_a", "failed"), ("ok 1 test_a", "passed"),
-                           ("ok 1 test_a # SKIP no folios", "skipped")):
-            self.assertEqual(self.word(f"{self.HEAD}    {line}\n"), word)
-
-    def test_of_parameters(self):
-        body = "        # Subtest: test_a\n        not ok 1 first\n    not ok 1 test_a\n"
-        self.assertEqual(self.word(self.HEAD + body), "failed")
-
-    def test_another_case(self):
-        for other in ("test_ab", "test", "test_b"):
-            self.assertEqual(self.word(f"{self.HEAD}    not ok 1 {other}\n"), "no result")
-
-    def test_another_suite(self):
-        self.assertEqual(self.word("    # Subtest: s2\n    not ok 1 test_a\n"), "no result")
-
-    def test_complaints(self):
+    def test_words(self):
+        head = "    # Subtest: s\n    1..1\n"
+        for body, word in (
+                (f"{head}    not ok 1 test_a\n", "failed"), (f"{head}    ok 1 test_a\n", "passed"),
+                (f"{head}    ok 1 test_a # SKIP no folios\n", "skipped"),
+                (f"{head}        # Subtest: test_a\n        not ok 1 first\n    not ok 1 test_a\n", "failed"),
+                # Another case, and another suite.
+                *((f"{head}    not ok 1 {other}\n", "no result") for other in ("test_ab", "test", "test_b")),
+                ("    # Subtest: s2\n    not ok 1 test_a\n", "no result")):
+            self.assertEqual(judge(boot(body), "s", "test_a").word, word, body)
         for line in ("WARNING: mm/x.c:3 at y", "BUG: Bad page state in process z", "Kernel panic - not syncing: x"):
-            self.assertEqual(self.word(f"{self.HEAD}{line}\n    ok 1 test_a\n"), "complained")
-            self.assertEqual(self.word(f"{self.HEAD}{line}\n    not ok 1 test_a\n"), "failed")
-            self.assertEqual(self.word(f"{self.HEAD}{line}\n", PANIC, "Kernel panic"), "complained")
-            # Before its suite and after its end is not in it.
-            self.assertEqual(self.word(f"{line}\n{self.HEAD}    ok 1 test_a\n"), "passed")
-            self.assertEqual(self.word(f"{self.HEAD}    ok 1 test_a\n{line}\n"), "passed")
-            self.assertEqual(self.word(line, PANIC, "Kernel panic"), "no result")
-
-    def test_no_end(self):
-        outcome = judge(boot(self.HEAD, TIMEOUT, "no end after 180 s"), "s", "test_a")
-        self.assertEqual((outcome.word, outcome.why), ("no result", "no end after 180 s"))
+            for body, word in ((f"{head}{line}\n    ok 1 test_a\n", "complained"), (f"{head}{line}\n", "complained"),
+                               (f"{head}{line}\n    not ok 1 test_a\n", "failed"),
+                               # Before its suite and after its end is not in it.
+                               (f"{line}\n{head}    ok 1 test_a\n", "passed"),
+                               (f"{head}    ok 1 test_a\n{line}\n", "passed"), (line, "no result")):
+                self.assertEqual(judge(boot(body, PANIC, "Kernel panic"), "s", "test_a").word, word, body)
+        self.assertEqual(judge(boot(head, TIMEOUT, "no end after 180 s"), "s", "test_a"),
+                         ("no result", "no end after 180 s"))
         self.assertEqual(judge(boot(""), "s", "test_a").why, "KUnit did not run it")
-
-    def test_what_is_a_catch(self):
-        for word, caught in (("failed", True), ("complained", True), ("passed", False), ("skipped", False),
-                             ("no result", False), ("not built", False)):
-            self.assertIs(mutants.Outcome(word).caught, caught, word)
 
 
 class Boots(unittest.TestCase):
@@ -107,20 +81,16 @@ class Boots(unittest.TestCase):
             self.addCleanup(patched.stop)
 
     def test_a_boot_that_runs_its_suite(self):
-        with mock.patch.object(mutants, "boot", return_value=boot("")) as booted:
-            mutants.try_case(A, KERNEL, None, False)
+        for switched, ends in (False, " b=1"), (True, " b=1 mm_batch_mutant=1"):
+            with mock.patch.object(mutants, "boot", return_value=boot("")) as booted:
+                mutants.try_case(A, KERNEL, None, switched)
             self.assertEqual(booted.call_args.kwargs["cpus"], 2)
             line = booted.call_args.args[1]
-            self.assertTrue(line.endswith(" b=1"), line)
+            self.assertTrue(line.endswith(ends), line)
             self.assertIn(f"kunit.filter_glob={A.suite}.test_a ", line)
-            with self.assertRaisesRegex(Error, "not run, in every boot"):
-                with mock.patch.object(mutants.kunit, "AT_BOOT", [C.suite]):
-                    mutants.where(C, KERNEL)
-
-    def test_its_number_is_on_the_command_line(self):
-        with mock.patch.object(mutants, "boot", return_value=boot("")) as booted:
-            mutants.try_case(B, KERNEL, None, True)
-            self.assertTrue(booted.call_args.args[1].endswith(" mm_batch_mutant=2"))
+        with mock.patch.object(mutants.kunit, "AT_BOOT", [C.suite]), \
+                self.assertRaisesRegex(Error, "not run, in every boot"):
+            mutants.where(C, KERNEL)
 
     def test_a_kernel_without_the_bug_catches_nothing(self):
         body = f"    # Subtest: {A.suite}\n    1..1\n    not ok 1 test_a\n"
@@ -200,40 +170,37 @@ class Planting(unittest.TestCase):
         with self.assertRaisesRegex(Error, "no kernel was built .another mm_batch command"):
             self.built("echo another mm_batch command is building >&2; exit 1")
 
-    def look(self, name, files):
-        """What is said of a mutant that makes this of the kernel's files."""
-        mutant, = mutants.mutants(name)
-        sources = mock.Mock(plain={"mm/x.c": "int x;\nint f(int a)\n{\n\treturn a;\n}\n"})
-        sources.differing.side_effect = files if isinstance(files, Error) else None
-        sources.differing.return_value = files
+    def test_how_one_is_planted(self):
+        """By a switch, with a build of its own, or not at all."""
+        mutant, = mutants.mutants("glue-forgets-the-last-page")
+        text = "int x;\nint f(int a)\n{\n\treturn a;\n}\n"
+        for old, new, switched, name, line in (("return a", "return 0", [mutant], "switched", "return 0;"),
+                                               ("int x", "int y", [], mutant.name, "+int y;")):
+            sources = mock.Mock(plain={"mm/x.c": text})
+            sources.differing.return_value = {"mm/x.c": text.replace(old, new)}
+            with mock.patch.object(planted, "Sources", return_value=sources), mock.patch.object(mutants, "Base"), \
+                    mock.patch.object(self.tree, "built") as built:
+                self.assertEqual(self.tree.look([mutant]), switched)
+                self.tree.build(None if switched else mutant)
+            built.assert_called_with(name)
+            self.assertIn(line, (self.tree.planted / "patches/planted/0001-planted.patch").read_text())
+        sources.differing.side_effect = Error("x does not apply", "y")
         with mock.patch.object(planted, "Sources", return_value=sources), mock.patch.object(mutants, "Base"):
-            return mutant, self.tree.look([mutant])
+            self.assertEqual(self.tree.look([mutant]), [])
+        self.assertEqual(self.tree.build(mutant), (None, "x does not apply: y"))
 
-    def test_one_that_can_be_switched(self):
-        mutant, switched = self.look("glue-forgets-the-last-page",
-                                     {"mm/x.c": "int x;\nint f(int a)\n{\n\treturn 0;\n}\n"})
-        self.assertEqual(switched, [mutant])
-        with mock.patch.object(self.tree, "built") as built:
-            self.tree.build()
-        built.assert_called_with("switched")
-        self.assertIn("return 0;", (self.tree.planted / "patches/planted/0001-planted.patch").read_text())
-
-    def test_one_that_cannot(self):
-        mutant, switched = self.look("glue-forgets-the-last-page",
-                                     {"mm/x.c": "int y;\nint f(int a)\n{\n\treturn a;\n}\n"})
-        self.assertEqual(switched, [])
-        with mock.patch.object(self.tree, "built") as built:
-            self.tree.build(mutant)
-        built.assert_called_with(mutant.name)
-        self.assertIn("+int y;", (self.tree.planted / "patches/planted/0001-planted.patch").read_text())
-
-    def test_one_that_is_none(self):
-        for files, why in (Error("x does not apply", "y"), "x does not apply"), ({}, "leaves the kernel as it is"):
-            mutant, switched = self.look("glue-forgets-the-last-page", files)
-            self.assertEqual(switched, [])
-            kernel, said = self.tree.build(mutant)
-            self.assertIsNone(kernel)
-            self.assertIn(why, said)
+    def test_one_that_does_not_apply_or_changes_nothing(self):
+        sources = mock.Mock(top=self.tree.tree, plain={"rust/x": "1"})
+        sources.files.return_value = sources.plain
+        sources.touched.return_value = set()
+        patch = self.tree.work / "x.patch"
+        sources.apply = lambda *given: planted.Sources.apply(sources, *given)
+        for text, why in (("--- a/none\n+++ b/none\n@@ -1 +1 @@\n-a\n+b\n", "x does not apply"),
+                          ("--- /dev/null\n+++ b/none\n@@ -0,0 +1 @@\n+b\n", "x leaves the kernel as it is")):
+            patch.write_text(text)
+            with self.assertRaisesRegex(Error, why):
+                planted.Sources.differing(sources, patch)
+            self.assertFalse((self.tree.tree / "none").exists())
 
     def test_one_at_a_time(self):
         with self.assertRaisesRegex(Error, "another mm_batch command"):
@@ -284,13 +251,15 @@ class Runs(unittest.TestCase):
             code = run.all()
             self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], [], "an image is left")
         self.out = out.getvalue()
-        return code, sorted(name for name, caught in run.ended.items() if not caught)
+        return code, sorted(name for name, caught in run.caught.items() if not caught)
 
     def test_all_caught(self):
         self.assertEqual(self.run_with({}), (PASS, []))
         self.assertEqual(self.tree.builds, ["switched"])
         self.assertEqual(sorted(self.boots), [("switched", f"test_{x}", True) for x in "abc"])
         self.assertIn("3 caught, 0 missed", self.out)
+        self.assertEqual(self.run_with({("switched", "test_b", True): "complained"}), (PASS, []))
+        self.assertIn("in which the kernel complained", self.out)
 
     def test_one_that_cannot_be_switched(self):
         self.assertEqual(self.run_with({}, alone="b"), (PASS, []))
@@ -301,24 +270,12 @@ class Runs(unittest.TestCase):
         for word in "passed", "skipped", "no result":
             self.assertEqual(self.run_with({("switched", "test_b", True): word}), (FAIL, ["b"]))
             self.assertIn(f"MISSED: kunit mm_batch_contig_free test_b: {word}", self.out)
-
-    def test_a_complaint(self):
-        self.assertEqual(self.run_with({("switched", "test_b", True): "complained"}), (PASS, []))
-        self.assertIn("in which the kernel complained", self.out)
-
-    def test_a_case_that_fails_with_none_on(self):
+        self.assertEqual(self.run_with({}, alone="c", broken="c"), (FAIL, ["c"]))
+        self.assertIn("not built (does not compile)", self.out)
         for word in "failed", "skipped", "complained", "no result":
             self.assertEqual(self.run_with({("switched", "test_a", False): word}), (FAIL, ["a"]), word)
             self.assertEqual(len(self.boots), 2)
 
-    def test_one_does_not_compile(self):
-        self.assertEqual(self.run_with({}, alone="c", broken="c"), (FAIL, ["c"]))
-        self.assertIn("not built (does not compile)", self.out)
-
     def test_the_one_with_switches_does_not_compile(self):
         with self.assertRaisesRegex(Error, "T=<name> plants one"):
             self.run_with({}, broken=["switched"])
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -126,18 +126,15 @@ def with_one_on(text, number):
 
 
 class Pieces(unittest.TestCase):
-    def test_c(self):
-        between, bodies = pieces("x.c", C)
-        self.assertEqual("".join(b + c for b, c in zip(between, bodies + [""])), C)
-        self.assertEqual([body.split("\n")[0] for body in bodies], ["	int i;", "", "#ifdef CONFIG_X"])
-        self.assertTrue(bodies[0].endswith("	return b;\n"))
-        self.assertTrue(between[-1].startswith("}"))
-
-    def test_rust(self):
-        between, bodies = pieces("x.rs", RUST)
-        self.assertEqual("".join(b + c for b, c in zip(between, bodies + [""])), RUST)
-        self.assertEqual([body.split("\n")[0].strip() for body in bodies], ["1", "let all = [", "let _ = first;"])
-        self.assertTrue(bodies[1].endswith("            _ => [0; 4],\n        }\n"))
+    def test_pieces(self):
+        for name, text, first, last in (
+                ("x.c", C, ["	int i;", "", "#ifdef CONFIG_X"], "	return a;\n"),
+                ("x.rs", RUST, ["1", "let all = [", "let _ = first;"], "    let _ = first;\n    second\n")):
+            between, bodies = pieces(name, text)
+            self.assertEqual("".join(b + c for b, c in zip(between, bodies + [""])), text)
+            self.assertEqual([body.split("\n")[0].strip() for body in bodies], [line.strip() for line in first])
+            self.assertTrue(bodies[-1].endswith(last))
+            self.assertTrue(between[-1].startswith("}"))
 
 
 class Changed(unittest.TestCase):
@@ -146,11 +143,11 @@ class Changed(unittest.TestCase):
         return changed(name, text, text.replace(old, new))
 
     def test_bodies(self):
-        self.assertEqual(list(self.differs("x.c", C, "i = 0", "i = 1")), [0])
         empty = "void second(void)\n{\n"
-        self.assertEqual(list(self.differs("x.c", C, empty, f"{empty}\treturn;\n")), [1])
-        self.assertEqual(list(self.differs("x.rs", RUST, "            1 => all", "            2 => all")), [1])
-        self.assertEqual(list(self.differs("x.rs", RUST, "            3\n", "            4\n")), [1])
+        for name, text, old, new, body in (("x.c", C, "i = 0", "i = 1", 0), ("x.c", C, empty, f"{empty}\treturn;\n", 1),
+                                           ("x.rs", RUST, "            1 => all", "            2 => all", 1),
+                                           ("x.rs", RUST, "            3\n", "            4\n", 1)):
+            self.assertEqual(list(self.differs(name, text, old, new)), [body])
         self.assertEqual(changed("x.c", C, C), {})
 
     def test_what_cannot_be_switched(self):
@@ -211,34 +208,26 @@ class Written(unittest.TestCase):
         """The kernel's files by one patch behind all others, ours where they are; Rust knows the switch."""
         with tempfile.TemporaryDirectory() as folder:
             top = pathlib.Path(folder)
+            other = {"x.c": C.replace("i = 0", "i = 1"), "x.rs": RUST.replace("        1\n", "        2\n")}
+            plain = {"mm/x.c": C, "mm/mm_batch/glue/x.rs": RUST, "mm/tests/x.c": C, "mm/y.h": "int x;\n"}
             for name, text in (("rust/mm_batch/Makefile", "obj-y += x.o\n"), ("rust/mm_batch/glue.rs", "mod x;\n"),
-                               ("rust/mm_batch/glue/x.rs", RUST), ("tests/kernel/kunit/x.c", C)):
+                               ("rust/mm_batch/glue/x.rs", RUST), ("tests/kernel/kunit/x.c", C), *plain.items()):
                 (top / name).parent.mkdir(parents=True, exist_ok=True)
                 (top / name).write_text(text)
-            plain = {"mm/x.c": C, "mm/mm_batch/glue/x.rs": RUST, "mm/tests/x.c": C, "mm/y.h": "int x;\n"}
-            found = {7: {"mm/x.c": changed("x.c", C, C.replace("i = 0", "i = 1"))},
-                     9: {"mm/mm_batch/glue/x.rs": changed("x.rs", RUST, RUST.replace("        1\n", "        2\n")),
+            found = {7: {"mm/x.c": changed("x.c", C, other["x.c"])},
+                     9: {"mm/mm_batch/glue/x.rs": changed("x.rs", RUST, other["x.rs"]),
                          "mm/tests/x.c": changed("x.c", C, C.replace("i = 0", "i = 9"))}}
             planted.write(plain, top, found, {7: "seven", 8: "eight", 9: "nine"}, {"mm/y.h": "int y;\n"})
 
             def read(name):
                 return (top / name).read_text()
 
-            self.assertEqual(with_one_on(read("rust/mm_batch/glue/x.rs"), 9),
-                             RUST.replace("        1\n", "        2\n"))
+            self.assertEqual(with_one_on(read("rust/mm_batch/glue/x.rs"), 9), other["x.rs"])
             self.assertIn("i = 9", read("tests/kernel/kunit/x.c"))
-            (top / "mm").mkdir()
-            (top / "mm/x.c").write_text(C)
-            (top / "mm/y.h").write_text("int x;\n")
-            subprocess.run(["git", "init", "-q", top], check=True)
-            subprocess.run(["git", "apply", "--whitespace=nowarn", "patches/planted/0001-planted.patch"], cwd=top,
-                           check=True)
-            self.assertEqual(with_one_on(read("mm/x.c"), 7), C.replace("i = 0", "i = 1"))
+            for command in ["init", "-q"], ["apply", "--whitespace=nowarn", "patches/planted/0001-planted.patch"]:
+                subprocess.run(["git", *command], cwd=top, check=True)
+            self.assertEqual(with_one_on(read("mm/x.c"), 7), other["x.c"])
             self.assertEqual(read("mm/y.h"), "int y;\n")
             self.assertIn('[7] = "seven",\n\t[9] = "nine",\n};', read("rust/mm_batch/planted.c"))
             self.assertIn("obj-y += planted.o\n", read("rust/mm_batch/Makefile"))
             self.assertIn("pub(crate) mod planted;\n", read("rust/mm_batch/glue.rs"))
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
