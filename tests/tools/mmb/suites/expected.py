@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What the selftests must show: the committed list, and how a test's results are judged by it."""
 
-import fnmatch
 import re
 import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from ..base.cache import TOP
 from ..base.errors import FAIL, PANIC, TIMEOUT, Error
@@ -68,11 +68,9 @@ class Test:
 
     def in_kernel(self, symbol):
         """Takes what depends on the kernel's configuration for what it is there. `symbol`: a symbol's value."""
-        for known in [*self.skip, *self.fail]:
-            self.ok += known.count if known.without and symbol(known.without) else 0
-        self.skip, self.fail = ([known for known in some if not (known.without and symbol(known.without))]
-                                for some in (self.skip, self.fail))
-        self.ok += sum(known.count for known in self.more if symbol(known.with_))
+        fine = [known for known in [*self.skip, *self.fail] if known.without and symbol(known.without)]
+        self.ok += sum(known.count for known in fine + [known for known in self.more if symbol(known.with_)])
+        self.skip, self.fail = ([known for known in some if known not in fine] for some in (self.skip, self.fail))
         self.more = []
 
     def last(self, seconds):
@@ -90,7 +88,7 @@ class Test:
     def steady(self, result):
         """The run's subtests that hold still."""
         return Counter({case: n for case, n in result.cases.items()
-                        if not any(fnmatch.fnmatchcase(case[0], known.subtests) for known in self.unstable)})
+                        if not any(fnmatchcase(case[0], known.subtests) for known in self.unstable)})
 
 
 class Result:
@@ -107,8 +105,7 @@ class Result:
         if self.end != DONE:
             return self.end.upper()
         skipped, failed = self.count("skip"), self.count("fail")
-        text = f"{self.count('ok')}" + (f"+{skipped}s" if skipped else "")
-        return text + (f" {failed} not ok" if failed else "")
+        return f"{self.count('ok')}" + (f"+{skipped}s" if skipped else "") + (f" {failed} not ok" if failed else "")
 
 
 def known(row):
@@ -152,7 +149,7 @@ def problems(test, result):
     left = test.steady(result)
     ok = sum(n for (_, status), n in left.items() if status == "ok")
     for status, listed in [("skip", k) for k in test.skip] + [("fail", k) for k in test.fail]:
-        match = [case for case in left if case[1] == status and fnmatch.fnmatchcase(case[0], listed.subtests)]
+        match = [case for case in left if case[1] == status and fnmatchcase(case[0], listed.subtests)]
         seen = sum(left.pop(case) for case in match)
         if seen != listed.count:
             found.append(f"{seen} subtests '{listed.subtests}' are '{status}', listed are {listed.count}")
@@ -167,10 +164,7 @@ def problems(test, result):
 
 def without_numbers(cases):
     """The same, where a name holds something that was measured."""
-    found = Counter()
-    for (name, status), count in cases.items():
-        found[re.sub(r"\d+(\.\d+)?", "N", name), status] += count
-    return found
+    return Counter((re.sub(r"\d+(\.\d+)?", "N", name), status) for name, status in cases.elements())
 
 
 def differences(test, off, other):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs the selftests of the list, ours and the kernel's, in the guest, in every mode."""
 
+import itertools
 import os
 import re
 import shutil
@@ -57,6 +58,10 @@ class Guest:
         limits = {t.name: t.limit(self.slower) for t in tests}
         results, begun, output = {}, None, []
 
+        def ended_as(result):
+            results[begun] = result
+            on_result(begun, result)
+
         def read(line):
             nonlocal begun
             starts, stops = BEGINS.search(line), ENDS.search(line)
@@ -65,8 +70,7 @@ class Guest:
                 output.clear()
                 return limits[begun] + SLACK * self.slower
             if stops:
-                results[begun] = self.result(begun, mode, output, stops)
-                on_result(begun, results[begun])
+                ended_as(self.result(begun, mode, output, stops))
                 begun = None
                 return SLACK * self.slower
             if begun:
@@ -79,8 +83,7 @@ class Guest:
         ended = self.boot(tests, mode, log, read)
         if begun:
             end = {PANIC: PANICKED, TIMEOUT: HANG}.get(ended.code, GONE)
-            results[begun] = Result(end, f"{ended.why} (console: {log})")
-            on_result(begun, results[begun])
+            ended_as(Result(end, f"{ended.why} (console: {log})"))
         elif not results:
             raise Error(f"no test was begun ({ended.why})", f"see {log}", ended.code or FAIL)
         return results
@@ -111,11 +114,8 @@ class Guest:
 
 def judge(test, runs, mode):
     """The verdict on a test in a mode: (problems, note). `runs`: mode -> its results."""
-    def wrong(result, off):
-        return expected.problems(test, result) or (expected.differences(test, off, result) if off else [])
-
-    offs = runs.get("off")
-    found = [wrong(r, offs[0] if offs and mode != "off" else None) for r in runs[mode]]
+    off = runs["off"][0] if mode != "off" and runs.get("off") else None
+    found = [expected.problems(test, r) or (expected.differences(test, off, r) if off else []) for r in runs[mode]]
     bad = [f for f in found if f]
     fatal = next((f for f, r in zip(found, runs[mode]) if r.end != DONE), None)
     if fatal or not bad:
@@ -127,38 +127,19 @@ def judge(test, runs, mode):
     return bad[0], None
 
 
-def lasting():
-    """The seconds that MINUTES= asks for, or None."""
-    given = os.environ.get("MINUTES")
-    return 60 * int(given) if given else None
-
-
-def chosen(tests):
-    """The tests that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
-    glob, quick, seconds = os.environ.get("T"), os.environ.get("QUICK") == "1", lasting()
-    found = [t for t in tests.values() if (not glob or fnmatchcase(t.name, glob) or fnmatchcase(t.program, glob))
-             and (not quick or t.quick) and (not seconds or t.lasts)]
+def asked(text=None):
+    """The tests of the list that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
+    glob, quick, minutes = os.environ.get("T"), os.environ.get("QUICK") == "1", os.environ.get("MINUTES")
+    found = [t for t in expected.parse(text or expected.LIST.read_text())[0].values()
+             if (not glob or fnmatchcase(t.name, glob) or fnmatchcase(t.program, glob))
+             and (not quick or t.quick) and (not minutes or t.lasts)]
     if not found:
-        asked = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
-        raise Error(f"{asked} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
-    for test in found if seconds else []:
-        test.last(seconds)
+        given = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
+        raise Error(f"{given} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
+    for test in found if minutes else []:
+        test.last(60 * int(minutes))
     # What lasts goes through the modes by itself.
-    return found, (os.environ.get("MODE") or ("rust" if seconds else ",".join(MODES))).split(",")
-
-
-def asked():
-    """What chosen() finds of all tests."""
-    return chosen(expected.parse(expected.LIST.read_text())[0])
-
-
-def table(tests, modes, runs):
-    width = max(len(t.name) for t in tests)
-    yield f"{'test':{width}}  " + "".join(f"{m:>18}" for m in modes) + "   seconds    (ok+skipped)"
-    for t in tests:
-        results = [runs[t.name][m][0] for m in modes]
-        yield f"{t.name:{width}}  " + "".join(f"{r.text:>18}" for r in results) + "   " + " ".join(
-            f"{r.seconds:.0f}" for r in results)
+    return found, (os.environ.get("MODE") or ("rust" if minutes else ",".join(MODES))).split(",")
 
 
 def kselftest(build, modules, steps, slower=1):
@@ -175,12 +156,10 @@ def kselftest(build, modules, steps, slower=1):
     runs = {t.name: {} for t in tests}
     for mode in modes:
         steps.start(step(mode), f"the selftests in mode {mode}")
-        done = 0
+        done = itertools.count(1)
 
         def report(name, result):
-            nonlocal done
-            done += 1
-            steps.progress(done / len(tests), f"{name}: {result.text}, {result.seconds:.0f} s")
+            steps.progress(next(done) / len(tests), f"{name}: {result.text}, {result.seconds:.0f} s")
 
         for name, result in guest.all(tests, mode, report).items():
             runs[name][mode] = [result]
@@ -204,8 +183,12 @@ def again(guest, tests, modes, runs):
 
 
 def verdict(tests, modes, runs, folder):
-    for line in table(tests, modes, runs):
-        print(line)
+    width = max(len(t.name) for t in tests)
+    print(f"{'test':{width}}  " + "".join(f"{m:>18}" for m in modes) + "   seconds    (ok+skipped)")
+    for t in tests:
+        results = [runs[t.name][m][0] for m in modes]
+        print(f"{t.name:{width}}  " + "".join(f"{r.text:>18}" for r in results) + "   "
+              + " ".join(f"{r.seconds:.0f}" for r in results))
     codes, failed = [PASS], 0
     for t in tests:
         for mode in modes:
@@ -223,8 +206,7 @@ def verdict(tests, modes, runs, folder):
 
 def step(mode):
     part = os.environ.get("T") or ("quick" if os.environ.get("QUICK") == "1" else "all")
-    minutes = os.environ.get("MINUTES")
-    return f"kselftest {part} {mode}" + (f" {minutes} min" if minutes else "")
+    return f"kselftest {part} {mode}" + (f" {os.environ['MINUTES']} min" if os.environ.get("MINUTES") else "")
 
 
 def verb():

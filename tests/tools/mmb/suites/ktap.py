@@ -43,11 +43,9 @@ def subtests(tree, text, log):
         text = "TAP version 13\n" + text
     log.write_text(text)
     found, error = parse(tree, text.splitlines(), log.with_suffix(".xml"))
-    if not found:
-        # A test that is skipped as a whole says why in its plan.
-        whole = re.search(r"^1\.\.0 *# *SKIP.*", text, re.M)
-        return [], whole.group(0) if whole else "no result"
-    return [(names[-1], status) for names, status in found], error
+    # A test that is skipped as a whole says why in its plan.
+    whole = re.search(r"^1\.\.0 *# *SKIP.*|\Z", text, re.M)[0]
+    return [(names[-1], status) for names, status in found], error if found else whole or "no result"
 
 
 def verdict(tree, log, skips=None):
@@ -57,19 +55,17 @@ def verdict(tree, log, skips=None):
     (as "suite.case"), where given, and a case named there that ran.
     """
     cases, error = parse(tree, log.read_text(errors="replace").splitlines(), log.with_suffix(".xml"))
-    skipped = [names for names, status in cases if status == "skip"]
-    bad = [names for names, status in cases if status == "fail"]
-    summary = f"{len(cases) - len(skipped) - len(bad)} passed, {len(bad)} failed, {len(skipped)} skipped"
+    skipped, bad = ([names for names, s in cases if s == status] for status in ("skip", "fail"))
+    odd = set() if skips is None else {".".join(names[:2]) for names in skipped} ^ set(skips)
     if not cases:
         return FAIL, f"no test was run ({error or 'no KTAP'}, in {log})"
+    summary = f"{len(cases) - len(skipped) - len(bad)} passed, {len(bad)} failed, {len(skipped)} skipped"
     if error or bad:
         return FAIL, f"{summary} ({error or ', '.join('.'.join(names) for names in bad[:5])})"
     if len(skipped) == len(cases):
         return FAIL, f"{summary}: only skips"
-    if skips is not None:
-        odd = {".".join(names[:2]) for names in skipped} ^ set(skips)
-        if odd:
-            return FAIL, f"{summary}: unexpectedly skipped, or not skipped: {', '.join(sorted(odd))}"
+    if odd:
+        return FAIL, f"{summary}: unexpectedly skipped, or not skipped: {', '.join(sorted(odd))}"
     return PASS, summary
 
 
@@ -77,8 +73,7 @@ def judged(build, name, ended, log, skips=None):
     """The verdict on a boot that printed KTAP: its end, what the kernel complained of, its tests."""
     if ended.code != PASS:
         return ended.code, f"{name}: {ended.why} (console: {log})"
-    splat = splats.first(ended.lines)
-    if splat:
+    if splat := splats.first(ended.lines):
         return FAIL, f"{name}: the kernel complained: {splat[:120]} (console: {log})"
     code, line = verdict(build.tree, log, skips)
     say(f"{name}: JUnit in {log.with_suffix('.xml')}")

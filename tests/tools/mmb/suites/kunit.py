@@ -3,8 +3,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from ..base.cache import write_atomically
 from ..base.errors import FAIL, PASS
@@ -23,10 +23,8 @@ NEEDS = " ".join(path.boot_needs for path in PATHS.values() if path.boot_needs)
 BOOTS = {flavour: [boot for path in PATHS.values() for boot in path.kunit_boots if boot.flavour == flavour]
          for flavour in ("release", "debug", "uml")}
 
-# In the guest: what reclaim needs.
+# In the guest: what reclaim needs, and what the suites after init do.
 RECLAIM = "memory_cgroups\nswap_on 64\n"
-
-# What the suites after init need.
 LATE_NEEDS = RECLAIM + """\
 mkdir /sys/fs/cgroup/mm_batch
 echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
@@ -82,12 +80,12 @@ def at_boot(build, suites, timeout=120):
     ended = boot(build, f"{arguments(suites.only)} {suites.arguments}{off}", cpus=suites.cpus, icount=False,
                  timeout=slower(build, timeout), log=log)
     wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only) and suite not in lacks(suites)]
-    code, line = judged(build, suites.name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
-    return present(code, line, wanted, "\n".join(ended.lines))
+    return verdict_of(build, suites.name, ended, log, suites, wanted, "\n".join(ended.lines))
 
 
-def present(code, line, wanted, text):
-    """A suite that is not there did not pass."""
+def verdict_of(build, name, ended, log, suites, wanted, text):
+    """That on a boot of suites. One that is not there did not pass."""
+    code, line = judged(build, name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
     absent = [s for s in wanted if not re.search(rf"# Subtest: {s}$", text, re.M)]
     if code == PASS and absent:
         return FAIL, f"suites missing: {', '.join(absent)}"
@@ -118,14 +116,12 @@ def after_init(build, suites=None, timeout=120, job=LATE_JOB):
     log = folder / "results.log"
     ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted)), f"loglevel=5 {suites.arguments}",
                             cpus=suites.cpus, icount=False, timeout=slower(build, timeout), log=folder / "console.log")
-    failed = initrd.failure(ended)
-    if failed:
+    if failed := initrd.failure(ended):
         return FAIL, f"{name}: {failed}"
     text = "\n".join(ended.lines)
     documents = re.findall(r"^results: begin .*\n((?:.*\n)*?)results: end", text, re.M)
     write_atomically(log, merged(documents))
-    code, line = judged(build, name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
-    return present(code, line, wanted, log.read_text())
+    return verdict_of(build, name, ended, log, suites, wanted, log.read_text())
 
 
 def selftests(build, modules, timeout=300):
@@ -137,15 +133,13 @@ def selftests(build, modules, timeout=300):
     archive = initrd.archive(folder, job, modules, payload.selftests(build), build.arch)
     log = folder / "selftests.log"
     off = " ".join(f"mm_batch.{path}=off" for path in PATHS)
-    ended = boot(build, f"quiet loglevel=3 cma=160M {off}",
-                 initrd=archive, cpus=2, icount=False, timeout=slower(build, timeout), log=log,
-                 finished=f"^{initrd.DONE}|^{initrd.FAILED}")
+    ended = boot(build, f"quiet loglevel=3 cma=160M {off}", initrd=archive, cpus=2, icount=False,
+                 timeout=slower(build, timeout), log=log, finished=f"^{initrd.DONE}|^{initrd.FAILED}")
     failed = initrd.failure(ended)
     return (FAIL, f"selftests: {failed}") if failed else judged(build, "selftests", ended, log)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One boot of `make kunit`."""
 
     name: str

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """make kselftest and the guest, themselves tested: each way a test can go wrong is seen as such."""
 
-import dataclasses
 import os
 import pathlib
 import pty
@@ -21,7 +20,14 @@ from mmb.guest import payload, rootfs, upstream
 from mmb.suites import expected, kselftest, ktap
 from mmb.suites.expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
-OK3 = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "ok"): 1}
+
+def cases(ok, **others):
+    """The subtests that are ok, or how else they ended: words, or a list."""
+    return {(name, status): 1 for status, names in ({"ok": ok} | others).items()
+            for name in (names.split() if isinstance(names, str) else names)}
+
+
+OK3 = cases("a b c")
 
 
 def row(name="t", ok=3, more="", seconds=10, run="ours/t.sh"):
@@ -39,58 +45,41 @@ class Judging(unittest.TestCase):
         runs = {"off": [Result(DONE, cases=c) for c in off], "rust": [Result(DONE, cases=c) for c in rust]}
         return [kselftest.judge(test or listed(), runs, mode) for mode in ("off", "rust")]
 
-    def test_as_listed(self):
-        self.assertEqual(self.judged([OK3], [OK3]), [([], None), ([], None)])
+    def test_against_the_list(self):
+        skips = cases("a b", skip="c")
+        skip = 'skip = [{ count = 1, subtests = "c*" }]'
+        for wanted, got in ((listed(), OK3), (listed(skip, 2), skips),
+                            (listed('unstable = [{ subtests = "c", why = "its time varies" }]', 2), OK3),
+                            (listed('unstable = [{ subtests = "c", why = "" }]', 2), cases("a b", fail="c"))):
+            self.assertEqual(self.judged([got], [got], wanted), [([], None)] * 2)
+        for got, wanted, problem in (
+                (cases("a b c", fail="d"), listed(), "not ok: 'd'"),
+                (cases("a b"), listed(), "2 subtests are ok, listed are 3"),
+                (skips, listed(), "skipped, which is not listed: 'c'"),
+                (OK3, listed(skip, 2), "0 subtests 'c*' are 'skip', listed are 1")):
+            with self.subTest(problem=problem):
+                self.assertIn(problem, self.judged([got], [got], wanted)[0][0][0])
 
-    def test_not_ok(self):
-        off, rust = self.judged([OK3], [OK3 | {("d", "fail"): 1}])
-        self.assertEqual(off[0], [])
-        self.assertIn("not ok: 'd'", rust[0][0])
-
-    def test_fewer(self):
-        less = {("a", "ok"): 1, ("b", "ok"): 1}
-        self.assertIn("2 subtests are ok, listed are 3", self.judged([less], [less])[0][0][0])
-
-    def test_skipped_though_listed_as_ok(self):
-        skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
-        self.assertIn("skipped, which is not listed: 'c'", self.judged([skips], [skips])[0][0][0])
-
-    def test_listed_skip(self):
-        test = listed('skip = [{ count = 1, subtests = "c*" }]', 2)
-        skips = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "skip"): 1}
-        self.assertEqual(self.judged([skips], [skips], test)[0][0], [])
-        self.assertIn("0 subtests 'c*' are 'skip', listed are 1", self.judged([OK3], [OK3], test)[0][0][0])
-
-    def test_skip_without_a_symbol(self):
+    def test_by_a_symbol(self):
+        """What is skipped without it, and what is there with it."""
         skip = """skip = [{ count = 1, subtests = "c* d", without = "CONFIG_X", why = "why" },
                          { count = 1, subtests = "e" }]"""
-        lacks, has = {("a", "ok"): 1, ("b", "ok"): 1, ("c d", "skip"): 1, ("e", "skip"): 1}, dict(OK3) | {("e", "skip"): 1}
-        for value, right, wrong in ((None, lacks, has), ("y", has, lacks)):
-            test = listed(skip, 2)
-            test.in_kernel({"CONFIG_X": value}.get)
-            self.assertEqual(self.judged([right], [right], test)[0][0], [])
-            self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 2)
+        for more, ok, lacks, has, wrong in (
+                (skip, 2, cases("a b", skip=["c d", "e"]), cases("a b c", skip="e"), 2),
+                ('more = [{ count = 1, with = "CONFIG_X" }]', 3, OK3, cases("a b c d"), 1)):
+            for value in None, "y":
+                test = listed(more, ok)
+                test.in_kernel({"CONFIG_X": value}.get)
+                for got, problems in (lacks, wrong if value else 0), (has, 0 if value else wrong):
+                    self.assertEqual(len(self.judged([got], [got], test)[0][0]), problems)
 
-    def test_more_with_a_symbol(self):
-        few, many = dict(OK3), dict(OK3) | {("d", "ok"): 1}
-        for value, right, wrong in ((None, few, many), ("y", many, few)):
-            test = listed('more = [{ count = 1, with = "CONFIG_X" }]')
-            test.in_kernel({"CONFIG_X": value}.get)
-            self.assertEqual(self.judged([right], [right], test)[0][0], [])
-            self.assertEqual(len(self.judged([wrong], [wrong], test)[0][0]), 1)
-
-    def test_a_number_in_a_name_is_no_difference(self):
-        def differ(off, other):
-            return expected.differences(listed(), *(Result(DONE, cases={(n, "ok"): 1}) for n in (off, other)))
-
-        self.assertEqual(differ("pages 0 (0.0%)", "pages 4 (0.1%)"), [])
-        self.assertEqual(len(differ("pages 0", "frames 0")), 1)
-
-    def test_differs_between_modes(self):
-        # As many are ok, so the list alone would not notice.
-        other = {("a", "ok"): 1, ("b", "ok"): 1, ("x", "ok"): 1}
-        off, rust = self.judged([OK3], [other])
+    def test_differences(self):
+        """As many are ok, so the list alone would not notice; a number in a name is none."""
+        off, rust = self.judged([OK3], [cases("a b x")])
         self.assertEqual((off[0], rust[0]), ([], ["differs from off: 'c', 'x'"]))
+        for one, other, found in (("pages 0 (0.0%)", "pages 4 (0.1%)", 0), ("pages 0", "frames 0", 1)):
+            results = [Result(DONE, cases=cases([name])) for name in (one, other)]
+            self.assertEqual(len(expected.differences(listed(), *results)), found)
 
     def test_three_runs(self):
         bad = {("a", "ok"): 1}
@@ -98,11 +87,6 @@ class Judging(unittest.TestCase):
         self.assertIn("in 1 of 3 runs", self.judged([OK3] * 3, [bad, OK3, OK3])[1][1])
         self.assertTrue(self.judged([OK3] * 3, [bad, OK3, bad])[1][0])
         self.assertIn("unstable in off", self.judged([bad, OK3, OK3], [OK3])[0][0][0])
-
-    def test_unstable_subtest(self):
-        test = listed('unstable = [{ subtests = "c", why = "its time varies" }]', 2)
-        fails = {("a", "ok"): 1, ("b", "ok"): 1, ("c", "fail"): 1}
-        self.assertEqual(self.judged([OK3], [fails], test), [([], None), ([], None)])
 
     def test_ends(self):
         for end, code in ((KILLED, TIMEOUT), (HANG, TIMEOUT), (SPLAT, FAIL), (PANICKED, PANIC), (GONE, FAIL)):
@@ -128,6 +112,8 @@ class List(unittest.TestCase):
                      row() + "[more]\nx = 1\n"):
             with self.assertRaisesRegex(Error, "expected.toml.* is not understood"):
                 expected.parse(text)
+        with self.assertRaisesRegex(Error, "more than 5 unstable"):
+            listed('unstable = [' + '{ subtests = "*", why = "why" },' * 6 + "]")
 
     def test_boots(self):
         for given, wanted in (("", {"icount": False, "threads": False, "slower": 0}),
@@ -138,42 +124,16 @@ class List(unittest.TestCase):
             self.assertEqual(boot.options("x86_64"), wanted)
             self.assertEqual(boot.options("arm64"), {k: v for k, v in wanted.items() if k not in ("threads", "slower")})
 
-    def test_too_many_unstable(self):
-        with self.assertRaisesRegex(Error, "more than 5 unstable"):
-            listed('unstable = [' + '{ subtests = "*", why = "why" },' * 6 + "]")
-
     def test_choice(self):
-        tests, _ = expected.parse(expected.LIST.read_text())
-        with mock.patch.dict(os.environ, {"T": "none"}), self.assertRaisesRegex(Error, "matches no test"):
-            kselftest.chosen(tests)
-
-    def test_minutes(self):
         text = row(more="lasts = true", run="ours/t.sh a") + row("u")
         for given, modes in (({}, ["rust"]), ({"MODE": "off"}, ["off"])):
             with mock.patch.dict(os.environ, {"MINUTES": "2", "T": "", "QUICK": "", "MODE": ""} | given):
-                found, got = kselftest.chosen(expected.parse(text)[0])
+                found, got = kselftest.asked(text)
             self.assertEqual([(t.name, t.run, t.limit(6)) for t in found], [("t", "ours/t.sh a 120", 180)])
             self.assertEqual(got, modes)
         with mock.patch.dict(os.environ, {"MINUTES": "2", "T": "u"}), \
                 self.assertRaisesRegex(Error, "T=u MINUTES=2 matches no test"):
-            kselftest.chosen(expected.parse(text)[0])
-
-
-class Modes(unittest.TestCase):
-    """What a boot's command line sets."""
-
-    def test_every_path(self):
-        self.assertEqual(kselftest.arguments("rust", "release"),
-                         " ".join(f"mm_batch.{name}=rust" for name in paths.ORDER))
-
-    def test_a_path_without_mode_c(self):
-        whole = paths.PATHS["contig_free"]
-        for twin, better in ((None, ""), ("a twin", " mm_batch.bare=c")):
-            bare = dataclasses.replace(whole, name="bare", c=None, twin=twin)
-            with mock.patch.dict(paths.PATHS, {"whole": whole, "bare": bare}, clear=True):
-                self.assertEqual(kselftest.arguments("c", "release"), "mm_batch.whole=c")
-                self.assertEqual(kselftest.arguments("c", "better_c"), "mm_batch.whole=c" + better)
-                self.assertEqual(kselftest.arguments("off", "release"), "mm_batch.whole=off mm_batch.bare=off")
+            kselftest.asked(text)
 
 
 class Output(unittest.TestCase):
@@ -183,19 +143,16 @@ class Output(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             return ktap.subtests(tree.Base().tree, text, pathlib.Path(folder) / "log")
 
-    def test_tap(self):
-        text = "TAP version 13\n1..3\n# words\nok 1 a\nnot ok 2 b\nok 3 c # SKIP no\n"
-        self.assertEqual(self.subtests(text), ([("a", "ok"), ("b", "fail"), ("c", "skip")], None))
-
-    def test_no_version_and_colours(self):
-        self.assertEqual(self.subtests("1..1\n\x1b[32mok 1 a\x1b[0m\n"), ([("a", "ok")], None))
-
-    def test_ends_early(self):
+    def test_verdicts(self):
+        for text, found in (
+                ("TAP version 13\n1..3\n# words\nok 1 a\nnot ok 2 b\nok 3 c # SKIP no\n",
+                 ([("a", "ok"), ("b", "fail"), ("c", "skip")], None)),
+                # No version, and colours.
+                ("1..1\n\x1b[32mok 1 a\x1b[0m\n", ([("a", "ok")], None)),
+                ("Segmentation fault\n", ([], "no result")),
+                ("TAP version 13\n1..0 # SKIP no zswap\n", ([], "1..0 # SKIP no zswap"))):
+            self.assertEqual(self.subtests(text), found)
         self.assertIn("missing expected subtest", self.subtests("TAP version 13\n1..2\nok 1 a\n")[1])
-
-    def test_nothing(self):
-        self.assertEqual(self.subtests("Segmentation fault\n"), ([], "no result"))
-        self.assertEqual(self.subtests("TAP version 13\n1..0 # SKIP no zswap\n"), ([], "1..0 # SKIP no zswap"))
 
 
 # What a test of its own can do to the guest, and how that must end.
@@ -315,7 +272,3 @@ class Upstream(unittest.TestCase):
         build = built(self.addCleanup)
         with self.assertRaisesRegex(Error, "were not built: mm/none"):
             upstream.programs(build, rootfs.tree(build.arch), ["mm/none", "mm/cow"])
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -24,42 +24,28 @@ KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
 
 class Ktap(unittest.TestCase):
     def verdict(self, text, skips=None):
-        base = tree.Base()
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "log"
             log.write_text(text)
-            return ktap.verdict(base.tree, log, skips)
+            return ktap.verdict(tree.Base().tree, log, skips)
 
-    def test_pass(self):
-        code, line = self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
-        self.assertEqual((code, line), (PASS, "1 passed, 0 failed, 0 skipped"))
-
-    def test_failure(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    not ok 1 a\nnot ok 1 s\n")[0], FAIL)
-
-    def test_fewer_than_planned(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\nok 1 s\n")[0], FAIL)
-
-    def test_only_skips(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n")[0], FAIL)
-
-    def test_no_tests(self):
-        self.assertEqual(self.verdict("KTAP version 1\n1..0\n")[0], FAIL)
-
-    def test_no_ktap(self):
-        self.assertEqual(self.verdict("Linux version 7.3\n")[0], FAIL)
-
-    def test_a_named_skip_passes(self):
-        text = KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n"
-        self.assertEqual(self.verdict(text, {"s.b"})[0], PASS)
-
-    def test_a_skip_that_is_not_named(self):
-        code, line = self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n", set())
-        self.assertEqual(code, FAIL)
-        self.assertIn("s.b", line)
-
-    def test_a_named_skip_that_ran(self):
-        self.assertEqual(self.verdict(KTAP_HEAD + "    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", {"s.b"})[0], FAIL)
+    def test_verdicts(self):
+        one_skipped = "    1..2\n    ok 1 a\n    ok 2 b # SKIP no\nok 1 s\n"
+        for text, skips, code, line in (
+                ("    1..1\n    ok 1 a\nok 1 s\n", None, PASS, "^1 passed, 0 failed, 0 skipped$"),
+                ("    1..1\n    not ok 1 a\nnot ok 1 s\n", None, FAIL, r"0 passed, 1 failed, 0 skipped \(s.a\)"),
+                # Fewer than planned.
+                ("    1..2\n    ok 1 a\nok 1 s\n", None, FAIL, "missing expected subtest"),
+                ("    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n", None, FAIL, "only skips"),
+                (one_skipped, {"s.b"}, PASS, "1 passed, 0 failed, 1 skipped"),
+                (one_skipped, set(), FAIL, "unexpectedly skipped, or not skipped: s.b$"),
+                ("    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", {"s.b"}, FAIL, "or not skipped: s.b$")):
+            with self.subTest(text=text, skips=skips):
+                got, said = self.verdict(KTAP_HEAD + text, skips)
+                self.assertEqual(got, code)
+                self.assertRegex(said, line)
+        for text in "KTAP version 1\n1..0\n", "Linux version 7.3\n":
+            self.assertEqual(self.verdict(text)[0], FAIL)
 
     def test_suites_of_debugfs(self):
         documents = [KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n",
@@ -77,12 +63,10 @@ class Splats(unittest.TestCase):
     """What the kernel complains of fails a boot, whatever its tests say."""
 
     def verdict(self, line):
-        base = tree.Base()
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "log"
             log.write_text(KTAP_HEAD + "    1..1\n    ok 1 a\nok 1 s\n")
-            build = mock.Mock(tree=base.tree)
-            return ktap.judged(build, "name", Ended(PASS, "finished", [line]), log)
+            return ktap.judged(mock.Mock(tree=tree.Base().tree), "name", Ended(PASS, "finished", [line]), log)
 
     def test_splats(self):
         self.assertEqual(self.verdict("all is well")[0], PASS)
@@ -115,21 +99,17 @@ class Splats(unittest.TestCase):
                 found = subprocess.run([*grep, "-E", "-f", listed], input="\n".join(lines), capture_output=True, text=True)
                 self.assertEqual(found.stdout.splitlines(), expected_)
 
-    def test_no_other_list(self):
-        """The guests have it by its name, and none of their own."""
+    def test_the_guests_have_it(self):
+        """By its name, and none of their own; they look at it before they say that the job is done."""
         run_tests, init = ((TOP / "tests/kernel/guest" / name).read_text() for name in ("run-tests", "init"))
         self.assertIn("grep -m1 -E -f /job/splats", init)
         self.assertNotRegex(run_tests + init, "WARNING|BUG")
-
-
-    def test_the_guests_have_it(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(rootfs, "ext4"):
             top = pathlib.Path(folder)
             initrd.archive(top, "true")
             rootfs.job_image(top, "true")
             self.assertEqual((top / "root/splats").read_text(), splats.for_grep())
             self.assertEqual((top / "job/splats").read_text(), splats.for_grep())
-            # The last of what init does before it says that the job is done.
             self.assertIn(f"\n. /job\nworkload=\nno_complaint\necho \"{initrd.DONE}\"\n", (top / "root/init").read_text())
 
 
@@ -137,22 +117,14 @@ class InTheDebianGuest(unittest.TestCase):
     """What its init and run-tests do with what the kernel said while it booted."""
 
     def ended(self, log, job):
+        run_tests, init = ((TOP / "tests/kernel/guest" / name).read_text() for name in ("run-tests", "init"))
+        init = init[init.index("# What the kernel complained of"):]
         with tempfile.TemporaryDirectory() as folder:
-            top = pathlib.Path(folder)
-            (top / "splats").write_text(splats.for_grep())
-            (top / "log").write_text(log)
-            (top / "tests").write_text("")
-            init = (TOP / "tests/kernel/guest/init").read_text()
-            start = init.index("# What the kernel complained of")
-            script = f"""off() {{ echo "mm_batch: $*"; exit 0; }}
-dmesg() {{ cat {folder}/log; }}
-{init[start:]}"""
-            (top / "run-tests").write_text((TOP / "tests/kernel/guest/run-tests").read_text().replace(
-                "cp -r /job/selftests /scratch/", ":"))
-            (top / "job").write_text(job)
+            for name, text in (("splats", splats.for_grep()), ("log", log), ("tests", ""), ("job", job),
+                               ("run-tests", run_tests.replace("cp -r /job/selftests /scratch/", ":"))):
+                pathlib.Path(folder, name).write_text(text.replace("/job/", f"{folder}/"))
+            script = f'off() {{ echo "mm_batch: $*"; exit 0; }}\ndmesg() {{ cat {folder}/log; }}\n{init}'
             script = script.replace("/job/", f"{folder}/").replace("trap - EXIT\n", "")
-            for name in ("run-tests", "job"):
-                (top / name).write_text((top / name).read_text().replace("/job/", f"{folder}/"))
             return subprocess.run(["sh", "-c", script], capture_output=True, text=True).stdout.splitlines()
 
     def test_a_complaint(self):
@@ -162,8 +134,6 @@ dmesg() {{ cat {folder}/log; }}
         self.assertEqual(self.ended(log, "echo prompt"), [said, "prompt", "mm_batch: job done"])
         self.assertEqual(self.ended(log, ". /job/run-tests"),
                          [said, f"mm_batch: job failed: the kernel complained: {line}"])
-
-    def test_none(self):
         self.assertEqual(self.ended("[ 0.1] up\n", ". /job/run-tests"), ["mm_batch: job done"])
 
 
@@ -184,20 +154,30 @@ class Boots(unittest.TestCase):
         self.assertEqual(self.skips("debug", "kunit-init-on-free"), {"page_owner", "page_poison", "direct_map"})
 
     def test_a_boot_with_suites_of_its_own(self):
-        """Only these must be there, and only theirs be skipped."""
-        with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit, "judged") as judged:
-            booted.return_value = Ended(PASS, "", ["    # Subtest: mm_batch_hooks"])
-            judged.return_value = PASS, "passed"
+        """Only these must be there, and only theirs be skipped: at boot, and from debugfs."""
+        own = model.KunitBoot("own", "release", cpus=2, only="mm_batch_hooks")
+        late = model.KunitBoot("late", "release", cpus=2, only="guest_mm_batch", late=True)
+        text = ["results: begin guest_mm_batch", *KTAP_HEAD.replace(": s", ": guest_mm_batch").splitlines(),
+                "    1..1", "    ok 1 a", "ok 1 guest_mm_batch", "results: end"]
+        prepare = "mm_batch_contig_free.test_fault_prepare"
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kunit, "boot") as booted, \
+                mock.patch.object(kunit, "judged", return_value=(PASS, "passed")) as judged, \
+                mock.patch.object(kunit, "boot_to_debugfs") as to_debugfs:
             build = mock.MagicMock(flavour="release")
-            two = model.KunitBoot("kunit-2cpu", "release", cpus=2, only="mm_batch_hooks")
-            self.assertEqual(kunit.at_boot(build, two), (PASS, "passed"))
-            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
-            self.assertIn("kunit.filter_glob=mm_batch_hooks ", booted.call_args.args[1])
-            self.assertNotIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
-            code, line = kunit.at_boot(build, kunit.BOOTS["release"][0])
-            self.assertEqual(code, FAIL)
-            self.assertIn("suites missing: mm_batch_pages", line)
-            self.assertIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
+            build.base.work, build.out.name = pathlib.Path(folder), "k"
+            booted.return_value = Ended(PASS, "", ["    # Subtest: mm_batch_hooks"])
+            to_debugfs.return_value = Ended(PASS, "", text)
+            for run, boot, its, asked, all_of in (
+                    (kunit.at_boot, booted, own, "kunit.filter_glob=mm_batch_hooks ", kunit.BOOTS["release"][0]),
+                    (kunit.after_init, to_debugfs, late, "in guest_mm_batch; do", None)):
+                self.assertEqual(run(build, its), (PASS, "passed"))
+                self.assertEqual(boot.call_args.kwargs["cpus"], 2)
+                self.assertIn(asked, " ".join(map(str, boot.call_args.args)))
+                self.assertNotIn(prepare, judged.call_args.args[4])
+                code, line = run(build, all_of)
+                self.assertEqual((code, boot.call_args.kwargs["cpus"]), (FAIL, 1))
+                self.assertIn("suites missing: mm_batch_pages", line)
+                self.assertIn(prepare, judged.call_args.args[4])
 
     def test_a_boot_for_what_a_kernel_does_not_have(self):
         """It is left out, and said to be; no other is."""
@@ -211,32 +191,15 @@ class Boots(unittest.TestCase):
         self.assertEqual({name for name, boot in boots.items() if boot.symbol},
                          {"kunit-page-owner", "kunit-page-table-check"})
 
-    def test_a_late_boot_with_suites_of_its_own(self):
-        """The same of suites from debugfs; it is a part of its own, and no boot with suites at boot."""
-        two = model.KunitBoot("kunit-late-2cpu", "release", cpus=2, only="guest_mm_batch", late=True)
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kunit, "boot_to_debugfs") as booted, \
-                mock.patch.object(kunit, "judged", return_value=(PASS, "passed")) as judged:
-            build = mock.MagicMock(flavour="release")
-            build.base.work, build.out.name = pathlib.Path(folder), "k"
-            (build.base.work / "k-kunit-late-2cpu").mkdir()
-            (build.base.work / "k-kunit-late").mkdir()
-            text = ["results: begin guest_mm_batch", *KTAP_HEAD.replace(": s", ": guest_mm_batch").splitlines(),
-                    "    1..1", "    ok 1 a", "ok 1 guest_mm_batch", "results: end"]
-            booted.return_value = Ended(PASS, "", text)
-            self.assertEqual(kunit.after_init(build, two), (PASS, "passed"))
-            self.assertEqual(booted.call_args.kwargs["cpus"], 2)
-            self.assertIn("in guest_mm_batch; do", booted.call_args.args[2])
-            self.assertNotIn("mm_batch_contig_free.test_fault_prepare", judged.call_args.args[4])
-            code, line = kunit.after_init(build)
-            self.assertEqual(code, FAIL)
-            self.assertIn("suites missing: mm_batch_pages", line)
-            self.assertEqual(booted.call_args.kwargs["cpus"], 1)
-            with mock.patch.dict(kunit.BOOTS, {"release": [*kunit.BOOTS["release"][:1], two]}), \
-                    mock.patch.object(kunit, "at_boot") as at_boot, mock.patch.object(kunit, "after_init") as after_init:
-                for part in kunit.parts("release")[:-1]:
-                    part.run(build, [])
-            self.assertEqual([call.args[1].name for call in at_boot.call_args_list], ["kunit"])
-            self.assertEqual([call.args[1:] for call in after_init.call_args_list], [(two,), ()])
+    def test_parts(self):
+        """What is run late is no boot with suites at boot."""
+        late = model.KunitBoot("late", "release", late=True)
+        with mock.patch.dict(kunit.BOOTS, {"release": [*kunit.BOOTS["release"][:1], late]}), \
+                mock.patch.object(kunit, "at_boot") as at_boot, mock.patch.object(kunit, "after_init") as after_init:
+            for part in kunit.parts("release")[:-1]:
+                part.run(None, [])
+        self.assertEqual([call.args[1].name for call in at_boot.call_args_list], ["kunit"])
+        self.assertEqual([call.args[1:] for call in after_init.call_args_list], [(late,), ()])
 
     def test_every_path_is_switched_off_for_the_selftests(self):
         with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit.initrd, "archive"), \
@@ -256,7 +219,3 @@ class AfterInit(unittest.TestCase):
         code, line = kunit.after_init(built(self.addCleanup), job=without_swap)
         self.assertEqual(code, FAIL)
         self.assertIn("guest_mm_batch", line)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

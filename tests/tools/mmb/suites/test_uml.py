@@ -46,24 +46,18 @@ def gone(pid):
 class Ends(unittest.TestCase):
     """Of a script in its place."""
 
-    def ended(self, job, **how):
-        with tempfile.TemporaryDirectory() as folder:
-            return boot(fake(folder, job), **how)
-
     def test_ends(self):
         for job, code, why in (("echo hello", PASS, "powered off"),
                                ("echo Kernel panic - not syncing: VFS; kill -ABRT $$", PANIC, "not syncing: VFS"),
                                ("echo hello; exit 3", FAIL, "linux exited with 3: hello"),
-                               ("echo hello; kill -SEGV $$", FAIL, "linux exited with -11: hello")):
-            ended = self.ended(job)
-            self.assertEqual(ended.code, code, job)
-            self.assertIn(why, ended.why)
-
-    def test_hang(self):
-        with tempfile.TemporaryDirectory() as folder:
-            ended = boot(fake(folder, STUCK), timeout=2)
-            self.assertEqual((ended.code, ended.why), (TIMEOUT, "no end after 2 s; last line: stuck"))
-            self.assertTrue(gone(int((pathlib.Path(folder) / "pid").read_text())))
+                               ("echo hello; kill -SEGV $$", FAIL, "linux exited with -11: hello"),
+                               (STUCK, TIMEOUT, "no end after 2 s; last line: stuck")):
+            with self.subTest(job=job), tempfile.TemporaryDirectory() as folder:
+                ended = boot(fake(folder, job), timeout=2 if job == STUCK else 300)
+                self.assertEqual(ended.code, code)
+                self.assertIn(why, ended.why)
+                if job == STUCK:
+                    self.assertTrue(gone(int((pathlib.Path(folder) / "pid").read_text())))
 
 
 class Built(unittest.TestCase):
@@ -84,17 +78,13 @@ class Built(unittest.TestCase):
         return [pid for pid in os.listdir("/proc") if pid.isdigit() and
                 os.path.realpath(f"/proc/{pid}/exe") == str(self.build.image.resolve())]
 
-    def test_panic(self):
-        ended = boot(self.build, "kunit.enable=0", timeout=60)
-        self.assertEqual(ended.code, PANIC)
-        self.assertIn("Unable to mount root fs", ended.why)
-        self.assertEqual(self.left(), [])
-
-    def test_hang(self):
-        ended = boot(self.build, "kunit.enable=0 root=/dev/none rootwait", timeout=5)
-        self.assertEqual(ended.code, TIMEOUT)
-        self.assertIn("/dev/none", ended.why)
-        self.assertEqual(self.left(), [])
+    def test_ends(self):
+        for arguments, timeout, code, why in (("", 60, PANIC, "Unable to mount root fs"),
+                                              (" root=/dev/none rootwait", 5, TIMEOUT, "/dev/none")):
+            ended = boot(self.build, f"kunit.enable=0{arguments}", timeout=timeout)
+            self.assertEqual(ended.code, code)
+            self.assertIn(why, ended.why)
+            self.assertEqual(self.left(), [])
 
     def test_a_verb_that_is_killed(self):
         script = ("import pathlib, sys\nfrom unittest import mock\nfrom mmb.guest.boot import boot\n"
@@ -113,22 +103,18 @@ class Built(unittest.TestCase):
         self.assertTrue(gone(pid))
         self.assertEqual(self.left(), [])
 
-    def test_no_result(self):
-        code, line = kunit.at_boot(self.build, model.KunitBoot("uml-none", "uml", only="none_such"))
-        self.assertEqual(code, FAIL)
-        self.assertIn("no test was run", line)
-
-    def test_a_skip_that_is_not_declared(self):
-        owner = model.KunitBoot("uml-owner", "uml", on=frozenset({"faults", "page_owner"}), only="mm_batch_hooks")
-        code, line = kunit.at_boot(self.build, owner)
-        self.assertEqual(code, FAIL)
-        self.assertRegex(line, "unexpectedly skipped, or not skipped: mm_batch_hooks.test_page_owner ")
-
-    def test_a_declared_skip_that_ran(self):
-        with mock.patch.dict(kunit.PATHS["contig_free"].conditions, {"mm_batch_hooks.test_page_reset": "none"}):
-            code, line = kunit.at_boot(self.build, model.KunitBoot("uml-ran", "uml", only="mm_batch_hooks"))
-        self.assertEqual(code, FAIL)
-        self.assertRegex(line, "not skipped: mm_batch_hooks.test_page_reset ")
+    def test_verdicts(self):
+        """No result; a skip that is not declared; a declared one that ran."""
+        owner = frozenset({"faults", "page_owner"})
+        for only, on, conditions, line in (
+                ("none_such", frozenset(), {}, "no test was run"),
+                ("mm_batch_hooks", owner, {}, "unexpectedly skipped, or not skipped: mm_batch_hooks.test_page_owner "),
+                ("mm_batch_hooks", frozenset(), {"mm_batch_hooks.test_page_reset": "none"},
+                 "not skipped: mm_batch_hooks.test_page_reset ")):
+            with self.subTest(line=line), mock.patch.dict(kunit.PATHS["contig_free"].conditions, conditions):
+                code, said = kunit.at_boot(self.build, model.KunitBoot("uml-odd", "uml", on=on, only=only))
+                self.assertEqual(code, FAIL)
+                self.assertIn(line, said)
 
 
 class Declared(unittest.TestCase):
@@ -168,7 +154,3 @@ class BuiltByKunit(unittest.TestCase):
             build.log.write_text(said)
             with self.assertRaisesRegex(Error, "^the configuration dropped CONFIG_RUST=y: the kernel lacks"):
                 build.make(None)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
