@@ -21,21 +21,22 @@ from .series.write import make_series
 from .full import lanes
 
 
-def do_kernel(arch):
-    build, steps = staged_build(arch, "kernel")
+def do_kernel(args):
+    build, steps = staged_build(args.arch, "kernel")
     steps.done()
     print(build.image)
     return PASS
 
 
-def do_kunit(arch):
+def do_kunit(args):
     parts = kunit.parts(flavour())
     seconds = {"release": 15, "debug": 90}[flavour()]
-    build, steps = staged_build(arch, "kunit", payload.STEP | {f"{arch} {flavour()} {p.name}": seconds for p in parts})
+    build, steps = staged_build(args.arch, "kunit",
+                                payload.STEP | {f"{args.arch} {flavour()} {p.name}": seconds for p in parts})
     return booted(parts, build, payload.modules(build, steps), steps)
 
 
-def do_uml():
+def do_uml(_):
     if named_config() or flavour() == "debug":
         raise Error("User Mode Linux has one configuration", "leave CONFIG= and DEBUG= out, or give EXTRA_CONFIG=")
     parts = kunit.parts_at_boot("uml")
@@ -50,31 +51,29 @@ def booted(parts, build, modules, steps):
         steps.start(f"{build.arch} {flavour()} {part.name}", f"booting: {part.what}")
         results.append(part.run(build, modules))
     steps.done()
-    for _, line in results:
-        print(line)
+    print(*(line for _, line in results), sep="\n")
     return max(code for code, _ in results)
 
 
-def do_lint(arch):
-    base, tree = stage()
-    found = Build(base, tree, arch, "clippy").clippy()
+def do_lint(args):
+    found = Build(*stage(), args.arch, "clippy").clippy()
     for line in found:
         print(line)
     return FAIL if found else PASS
 
 
-def do_stage():
+def do_stage(_):
     print(stage()[1])
     return PASS
 
 
-def do_kselftest(arch):
-    build, steps = staged_build(arch, kselftest.verb(), payload.STEP | kselftest.estimates())
+def do_kselftest(args):
+    build, steps = staged_build(args.arch, kselftest.verb(), payload.STEP | kselftest.estimates())
     return kselftest.kselftest(build, payload.loadable(build, steps), steps, kunit.slower(build, 1))
 
 
-def do_shell(arch):
-    build, steps = staged_build(arch, "shell", payload.STEP)
+def do_shell(args):
+    build, steps = staged_build(args.arch, "shell", payload.STEP)
     modules = payload.loadable(build, steps)
     steps.done()
     command = rootfs.shell_command(build, modules)
@@ -84,10 +83,10 @@ def do_shell(arch):
     os.execvp(command[0], command)
 
 
-def do_same_source(arch, built):
+def do_same_source(args):
     # The tree as it was built: staging it anew would hide a difference.
     base = Base()
-    return same_source(Build(base, tree_of(base), arch), built)
+    return same_source(Build(base, tree_of(base), args.arch), args.built)
 
 
 # What is asked for must be there, before anything is locked or built.
@@ -96,27 +95,26 @@ ASKED = {
     "evaluate": lambda args: evaluate.asked(args.arch, args.scale),
     "profile": lambda args: profile.chosen(),
 }
-
 VERBS = {
-    "kernel": lambda args: do_kernel(args.arch),
-    "kunit": lambda args: do_kunit(args.arch),
-    "uml": lambda args: do_uml(),
-    "kselftest": lambda args: do_kselftest(args.arch),
-    "lint": lambda args: do_lint(args.arch),
-    "shell": lambda args: do_shell(args.arch),
+    "kernel": do_kernel,
+    "kunit": do_kunit,
+    "uml": do_uml,
+    "kselftest": do_kselftest,
+    "lint": do_lint,
+    "shell": do_shell,
     "evaluate": lambda args: evaluate.evaluate(args.arch, args.scale),
     "meter": lambda args: meter(args.arch),
     "profile": lambda args: profile.profile(args.arch),
-    "stage": lambda args: do_stage(),
+    "stage": do_stage,
     "series": lambda args: make_series(),
     "patches-check": lambda args: patches_check(args.arch),
     "checkpatch": lambda args: checkpatch_series(),
     "versions": lambda args: versions(),
-    "same-source": lambda args: do_same_source(args.arch, args.built),
-    "full": lambda args: lanes.full(),
+    "same-source": do_same_source,
+    "full": lambda args: lanes.run("full", lanes.chosen()),
     "full-kernel": lambda args: lanes.build_kernel(args.name),
     "full-step": lambda args: lanes.run_step(args.name),
-    "soak": lambda args: lanes.soak(),
+    "soak": lambda args: lanes.run("soak", lanes.SOAK),
     "stale": lambda args: lanes.stale(),
     "mutants-kernel": lambda args: mutants_kernel(args.arch),
     "import": lambda args: make_import(),
@@ -133,8 +131,7 @@ def main():
     # tests/tools/given has seen what the environment has.
     args.arch, args.scale = os.environ.get("ARCH") or "x86_64", os.environ.get("SCALE") or "short"
     try:
-        if args.verb in ASKED:
-            ASKED[args.verb](args)
+        ASKED.get(args.verb, lambda _: None)(args)
         return VERBS[args.verb](args)
     except Error as error:
         say(f"error: {error}")

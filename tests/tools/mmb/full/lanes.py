@@ -22,13 +22,10 @@ LANES = 2
 LOGS = CACHE / "full"
 
 
-def given(table):
-    """What a user may give make, by tests/tools/variables. Not where things are."""
-    return {name for name in re.findall(r"^([A-Z_]+)\t", table, re.M) if not name.startswith("MM_BATCH_")}
-
-
-# What would make another command of a step's: a stamp is for the command as it stands there.
-VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"} | given((TOP / "tests/tools/variables").read_text())
+# What a user may give make, but for where things are, and what hands it on: it would make another command of a step's,
+# and a stamp is for the command as it stands there.
+VARIABLES = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES"} | set(
+    re.findall(r"^(?!MM_BATCH_)([A-Z_]+)\t", (TOP / "tests/tools/variables").read_text(), re.M))
 
 
 def environment():
@@ -44,24 +41,13 @@ def build_file(steps):
     """For ninja: an edge for each kernel that these steps run, and for each of them. All are always to be done."""
     mmb = f"{shlex.quote(str(TOP / 'tests/tools/fetch/with'))} kernel python3 -m mmb"
     lines = [f"pool builds\n  depth = 1\nrule mmb\n  command = {mmb} $what\n  description = $what"]
-    for name in KERNELS:
-        if any(name in step.kernels for step in steps):
-            lines.append(f"build kernel-{name}: mmb\n  what = full-kernel {name}\n  pool = builds")
+    for name in [name for name in KERNELS if any(name in step.kernels for step in steps)]:
+        lines.append(f"build kernel-{name}: mmb\n  what = full-kernel {name}\n  pool = builds")
     for step in steps:
         needs = " ".join(f"kernel-{name}" for name in step.kernels)
         lines.append(f"build {step.name}: mmb | {needs}\n  what = full-step {step.name}"
                      + ("\n  pool = builds" if step.builds else ""))
     return "\n".join(lines) + "\n"
-
-
-def full():
-    """The verb: all steps, or those of STEP=."""
-    return run("full", chosen())
-
-
-def soak():
-    """The verb: the races, for an hour each."""
-    return run("soak", SOAK)
 
 
 def run(verb, steps):
