@@ -17,32 +17,26 @@ from ..base.errors import FAIL, PASS, Error
 KERNEL_ONLY = re.compile(r"^glue(\.rs$|/)")
 
 
-class Read:
+def read(what, dependencies, paths, root, mend):
     """The files of a crate that a build read: name below the crate's folder -> SHA-256."""
-
-    def __init__(self, what, dependencies, paths, root, mend):
-        self.what = what
-        self.hashes = {}
-        built = dependencies.stat().st_mtime_ns
-        for path in paths:
-            if not path.exists():
-                raise Error(f"{what} read {path}, which is gone", mend)
-            if path.stat().st_mtime_ns > built:
-                raise Error(f"{path} is newer than what {what} made of it", mend)
-            self.hashes[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
-        if not self.hashes:
-            raise Error(f"{dependencies} names no file of {root}", mend)
+    built = dependencies.stat().st_mtime_ns
+    for path in paths:
+        if not path.exists():
+            raise Error(f"{what} read {path}, which is gone", mend)
+        if path.stat().st_mtime_ns > built:
+            raise Error(f"{path} is newer than what {what} made of it", mend)
+    if not paths:
+        raise Error(f"{dependencies} names no file of {root}", mend)
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def kernel_read(tree, out):
     """By the kernel build: kbuild's list of what mm_batch.o depends on."""
-    root = tree.resolve() / "mm/mm_batch"
-    dependencies = out / "mm/mm_batch/.mm_batch.o.cmd"
+    root, dependencies = tree.resolve() / "mm/mm_batch", out / "mm/mm_batch/.mm_batch.o.cmd"
     if not dependencies.exists():
         raise Error("no kernel is built", "make kernel")
-    text = dependencies.read_text()
-    paths = {(out / path).resolve() for path in re.findall(r"(\S*mm/mm_batch/\S+\.rs)\b", text)}
-    return Read("the kernel", dependencies, sorted(paths), root, "make kernel")
+    names = re.findall(r"(\S*mm/mm_batch/\S+\.rs)\b", dependencies.read_text())
+    return read("the kernel", dependencies, {(out / name).resolve() for name in names}, root, "make kernel")
 
 
 def cargo_artifact(messages, root):
@@ -60,38 +54,36 @@ def user_read(what, root, dependencies, top):
     """By cargo: rustc's list of what the crate depends on, in paths from the workspace."""
     first = dependencies.read_text().split("\n", 1)[0].partition(": ")[2]
     paths = [top / name for name in first.split() if name.endswith(".rs")]
-    return Read(what, dependencies, [p for p in paths if p.is_relative_to(root)], root, "make test")
+    return read(what, dependencies, [path for path in paths if path.is_relative_to(root)], root, "make test")
 
 
-def compare(kernel, users):
-    """One list: (code, lines)."""
+def compare(reads):
+    """One list of what builds read, of which the first is the kernel's: (code, lines)."""
     code, lines = PASS, []
-    everywhere = [kernel] + users
-    for name in sorted(set().union(*(read.hashes for read in everywhere))):
-        found = {read.what: read.hashes.get(name) for read in everywhere}
-        absent = [what for what, value in found.items() if not value]
-        if not absent and len(set(found.values())) == 1:
+    kernel, *users = reads
+    for name in sorted(set().union(*reads.values())):
+        found = {what: hashes.get(name) for what, hashes in reads.items()}
+        absent = [what for what in found if not found[what]]
+        if len(set(found.values())) == 1:
             state = "the same in " + ", ".join(found)
-        elif KERNEL_ONLY.match(name) and absent == [read.what for read in users]:
+        elif KERNEL_ONLY.match(name) and absent == users:
             state = "kernel only"
         else:
             code = FAIL
             state = f"MISSING in {', '.join(absent)}" if absent else "DIFFERENT: " + ", ".join(
                 f"{value[:12]} in {what}" for what, value in found.items())
-        lines.append(f"{kernel.hashes.get(name) or 64 * '-'}  {name:<32} {state}")
+        lines.append(f"{found[kernel] or 64 * '-'}  {name:<32} {state}")
     if not any("the same" in line for line in lines):
-        code = FAIL
-        lines.append("no file is in all of them")
+        return FAIL, [*lines, "no file is in all of them"]
     return code, lines
 
 
 def same_source(build, messages):
     """The verb: `messages` are cargo's, of each build in user space."""
-    root = TOP / "rust/mm_batch"
-    kernel = kernel_read(build.tree, build.out)
-    users = [user_read(what, root, cargo_artifact(pathlib.Path(file).read_text().splitlines(), root), TOP)
-             for what, file in (pair.split("=", 1) for pair in messages)]
-    code, lines = compare(kernel, users)
+    root, reads = TOP / "rust/mm_batch", {"the kernel": kernel_read(build.tree, build.out)}
+    for what, file in (pair.split("=", 1) for pair in messages):
+        reads[what] = user_read(what, root, cargo_artifact(pathlib.Path(file).read_text().splitlines(), root), TOP)
+    code, lines = compare(reads)
     print("\n".join(lines))
     print(f"same-source: {'what both compile is the same' if code == PASS else 'the builds differ'}")
     return code

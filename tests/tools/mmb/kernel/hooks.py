@@ -29,13 +29,11 @@ def calls(source):
 
 def listed():
     """Name -> why, from the list."""
-    rows = [line.split(None, 1) for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
-    return dict(rows)
+    return dict(line.split(None, 1) for line in LIST.read_text().splitlines() if line and not line.startswith("#"))
 
 
 def check(source, version):
-    new = calls(source) - set(listed())
-    if new:
+    if new := calls(source) - set(listed()):
         raise Error(f"__free_pages_prepare() of {version} calls {', '.join(sorted(new))}, "
                     "which the fast prepare does not know",
                     f"cover it in free_pages_prepare_hooks_idle() and list it in {LIST.relative_to(TOP)}")

@@ -2,7 +2,6 @@
 """Configuring and building the staged tree."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -13,13 +12,14 @@ from ..base.cache import CACHE, TOP, need_space, write_atomically
 from ..base.errors import Error
 from ..base.process import run
 from ..base.progress import Steps, objects_built
-from .tree import BETTER_C, hold, metered, planted, stage, stamp_of
+from .tree import BETTER_C, changed, hold, metered, planted, stage
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image", "um": "linux"}
 # Configurations beside the release one: the compiler of each. A distribution's kernel is built by gcc, which the tools
 # have as cc; the rest of the toolchain, and what runs on the host, stays LLVM's.
 NAMED = {"distro": "cc", "noinline": "clang", BETTER_C: "clang"}
+LACKS = "the kernel lacks a dependency of it, or the toolchain does; see make doctor"
 OBJECTS = 2000  # of a first build, for its progress
 
 
@@ -42,6 +42,11 @@ def make_command(tree, out, arch):
     return ["make", "-C", tree, "LLVM=1", f"ARCH={arch}", f"O={out}", f"-j{os.cpu_count()}", *REPRODUCIBLE]
 
 
+def tool_versions():
+    tools = ["rustc", "-vV"], ["clang", "--version"], ["cc", "--version"], ["bindgen", "--version"]
+    return "".join(subprocess.run(tool, capture_output=True, text=True, check=True).stdout for tool in tools)
+
+
 def exported(symvers):
     """Our helpers that a kernel exports, by its Module.symvers."""
     text = symvers.read_text() if symvers.exists() else ""
@@ -55,11 +60,15 @@ def flavour():
     return "debug" if os.environ.get("DEBUG") == "1" else "release"
 
 
+def settings(text):
+    """Symbol -> value, of a fragment or a .config."""
+    return dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
+
+
 def without(text):
     """The symbols that a fragment, in which the last mention counts, wants not to be set."""
-    mentions = re.finditer(r"^(?:(CONFIG_\w+)=.*|# (CONFIG_\w+) is not set)$", text, re.M)
-    last = {found[1] or found[2]: found for found in mentions}
-    return [name for name, found in last.items() if found[2]]
+    last = dict(re.findall(r"^(?:# )?(CONFIG_\w+)(=.*| is not set)$", text, re.M))
+    return [name for name, how in last.items() if not how.startswith("=")]
 
 
 def named_config():
@@ -70,10 +79,10 @@ def named_config():
 
 def folder_name(arch, flavour):
     """Beside each other, for to compare two is what they are for."""
-    named, extra = named_config(), os.environ.get("EXTRA_CONFIG")
-    return "-".join([arch, flavour, *([named.stem] if named else []),
-                     *([hashlib.sha256(extra.encode()).hexdigest()[:8]] if extra else []),
-                     *(["meter"] if metered() else []), *(["planted"] if planted() else [])])
+    extra = os.environ.get("EXTRA_CONFIG")
+    parts = [arch, flavour, os.environ.get("CONFIG"), extra and hashlib.sha256(extra.encode()).hexdigest()[:8],
+             metered() and "meter", planted() and "planted"]
+    return "-".join(filter(None, parts))
 
 
 class Build:
@@ -95,34 +104,27 @@ class Build:
         return [*make_command(self.tree, self.out, self.arch), f"CC={cached(self.compiler)}", *self.variables, *targets]
 
     def fragments(self):
-        files = [CONFIG / "common.config", CONFIG / f"{self.arch}.config"]
-        if self.flavour == "debug":
-            files.append(CONFIG / "debug.config")
-        if named_config():
-            files.append(named_config())
-        extra = os.environ.get("EXTRA_CONFIG")
-        text = "".join(f.read_text() for f in files) + ("CONFIG_MM_BATCH_METER=y\n" if metered() else "")
-        return text + (extra.replace(",", "\n") + "\n" if extra else "")
+        names = ["common", self.arch, self.flavour == "debug" and "debug", os.environ.get("CONFIG")]
+        more = ["CONFIG_MM_BATCH_METER=y"] if metered() else []
+        more += filter(None, os.environ.get("EXTRA_CONFIG", "").split(","))
+        return "".join((CONFIG / f"{name}.config").read_text() for name in names if name) + "".join(
+            f"{line}\n" for line in more)
 
     def configure(self):
         """Sets .config, and proves that nothing asked for was dropped."""
         text = self.fragments()
         self.out.mkdir(parents=True, exist_ok=True)
         stamp = self.out / "mm_batch.configured"
-        kconfigs = [self.tree / name for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug",
-                                                  "lib/Kconfig.debug")]
-        key = text + self.compiler + "".join(p.read_text() for p in kconfigs)
+        kconfigs = ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug", "lib/Kconfig.debug")
+        key = text + self.compiler + "".join((self.tree / name).read_text() for name in kconfigs)
         key += self.base.config.read_text() if self.base.config else ""
         if stamp.exists() and stamp.read_text() == key and (self.out / ".config").exists():
             return
-        missing = self.kconfig(text)
-        if missing:
-            raise Error(f"the configuration dropped {', '.join(missing)}",
-                        "the kernel lacks a dependency of it, or the toolchain does; see make doctor")
+        if missing := self.kconfig(text):
+            raise Error(f"the configuration dropped {', '.join(missing)}", LACKS)
         if self.compiler == "cc" and not self.symbol("CONFIG_CC_IS_GCC"):
             raise Error("cc is no gcc, by which a distribution builds its kernel", "MM_BATCH_TOOLS=cache has one")
-        anyway = [s for s in without(text) if self.symbol(s)]
-        if anyway:
+        if anyway := [s for s in without(text) if self.symbol(s)]:
             raise Error(f"the configuration has {', '.join(anyway)}, which is not to be set",
                         "something selects it: correct the fragments in tests/kernel/config")
         write_atomically(stamp, key)
@@ -138,17 +140,15 @@ class Build:
         else:
             run(self.command("allnoconfig"), self.log, "configuring",
                 env=os.environ | {"KCONFIG_ALLCONFIG": str(fragment)})
-        got = (self.out / ".config").read_text()
-        missing = [s for s in dict(re.findall(r"^(CONFIG_\w+)=(.*)$", text, re.M))
-                   if not re.search(rf"^{s}=", got, re.M)]
-        return [s for s in missing if not re.search(rf"^# {s} is not set$|^{s}=n$", text, re.M)]
+        got = settings((self.out / ".config").read_text())
+        refused = re.findall(r"^(?:# )?(CONFIG_\w+)(?: is not set|=n)$", text, re.M)
+        return [symbol for symbol in settings(text) if symbol not in got and symbol not in refused]
 
     def key(self):
         """Changes with anything that decides what is built."""
         digest = hashlib.sha256(repr((self.base.version, self.fragments(), self.compiler, REPRODUCIBLE)).encode())
-        for tool in ["rustc", "-vV"], ["clang", "--version"], ["cc", "--version"], ["bindgen", "--version"]:
-            digest.update(subprocess.run(tool, capture_output=True, check=True).stdout)
-        for name in json.loads(stamp_of(self.tree).read_text()):
+        digest.update(tool_versions().encode())
+        for name in sorted(changed(self.tree)):
             digest.update(f"\0{name}\0".encode() + (self.tree / name).read_bytes())
         return digest.hexdigest()
 
@@ -176,8 +176,7 @@ class Build:
 
         target = os.path.basename(IMAGES[self.arch])
         run(self.command(target, "modules"), self.log, "building the kernel", on_line=count)
-        bad = exported(self.out / "Module.symvers")
-        if bad:
+        if bad := exported(self.out / "Module.symvers"):
             raise Error(f"the kernel exports {', '.join(bad[:3])} to modules ({len(bad)} of our helpers)",
                         "keep them out of what rust/exports.c exports")
 
@@ -197,8 +196,7 @@ class Build:
 
     def symbol(self, name):
         """The value of a configuration symbol, or None."""
-        found = re.search(rf"^{name}=(.*)$", (self.out / ".config").read_text(), re.M)
-        return found.group(1) if found else None
+        return settings((self.out / ".config").read_text()).get(name)
 
     def toolchain(self):
         def version(*command):
@@ -235,10 +233,8 @@ class Uml(Build):
         try:
             run(command, self.log, "configuring", cwd=self.tree)
         except Error:
-            dropped = re.search(r"^Missing: (.*)$", self.log.read_text(), re.M)
-            if dropped:
-                raise Error(f"the configuration dropped {dropped.group(1)}",
-                            "the kernel lacks a dependency of it, or the toolchain does; see make doctor") from None
+            if dropped := re.search(r"^Missing: (.*)$", self.log.read_text(), re.M):
+                raise Error(f"the configuration dropped {dropped[1]}", LACKS) from None
             raise
 
     def make(self, steps):

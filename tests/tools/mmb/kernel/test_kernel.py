@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """The runner, itself tested: every end of a boot, every bad input told apart."""
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,8 +25,6 @@ from mmb.guest.boot import MACHINES, boot, qemu_command
 from mmb.paths import model
 from mmb.suites.kselftest import MODES
 
-NOWHERE = pathlib.Path("/nowhere")
-
 
 class Boots(unittest.TestCase):
     """Needs the built kernel."""
@@ -32,81 +33,87 @@ class Boots(unittest.TestCase):
     def setUpClass(cls):
         cls.build = built(cls.addClassCleanup)
 
-    def ended(self, job, timeout=60):
+    def ended(self, job):
         with tempfile.TemporaryDirectory() as folder:
             archive = initrd.archive(pathlib.Path(folder), job)
-            return boot(self.build, "quiet", initrd=archive, timeout=timeout, finished=f"^{initrd.DONE}")
+            return boot(self.build, "quiet", initrd=archive, timeout=60, finished=f"^{initrd.DONE}")
 
-    def test_done(self):
-        self.assertEqual(self.ended("echo hello").code, PASS)
+    def test_ends(self):
+        for job, code, why in (("echo hello", PASS, ""), ("exit 3", PANIC, "Kernel panic"), ("poweroff -f", FAIL, ""),
+                               ("echo stuck; sleep 1000000", TIMEOUT, "stuck")):
+            with self.subTest(job):
+                ended = self.ended(job)
+                self.assertEqual(ended.code, code)
+                self.assertIn(why, ended.why)
 
-    def test_panic(self):
-        ended = self.ended("exit 3")
-        self.assertEqual(ended.code, PANIC)
-        self.assertIn("Kernel panic", ended.why)
 
-    def test_hang(self):
-        ended = self.ended("echo stuck; sleep 1000000", timeout=60)
-        self.assertEqual(ended.code, TIMEOUT)
-        self.assertIn("stuck", ended.why)
+class ArchUnmapOne(unittest.TestCase):
+    """Needs the built kernel. sparc64 has arch_unmap_one(), and __HAVE_ARCH_UNMAP_ONE without a value."""
 
-    def test_off_too_early(self):
-        self.assertEqual(self.ended("poweroff -f").code, FAIL)
+    @classmethod
+    def setUpClass(cls):
+        cls.build = built(cls.addClassCleanup)
+
+    def keys_of(self, *flags):
+        """The static keys of anon_unmap that mm/rmap.c asks, compiled once more with these flags."""
+        saved = (self.build.out / "mm/.rmap.o.cmd").read_text()
+        command = shlex.split(re.search(r"^savedcmd_mm/rmap.o := (.*?)(?:;|$)", saved, re.M)[1])
+        with tempfile.TemporaryDirectory() as folder:
+            command = [f"{folder}/rmap.o" if word == "mm/rmap.o" else word for word in command
+                       if not word.startswith("-Wp,-MMD")]
+            subprocess.run([*command, *flags], cwd=self.build.out, check=True)
+            symbols = subprocess.run(["llvm-nm", f"{folder}/rmap.o"], capture_output=True, text=True, check=True)
+        return re.findall(r"mm_batch_anon_unmap_\w+", symbols.stdout)
+
+    def test_one_by_one(self):
+        self.assertTrue(self.keys_of())
+        self.assertEqual(self.keys_of("-D__HAVE_ARCH_UNMAP_ONE=", "-Darch_unmap_one(m,v,a,p)=(0)"), [])
 
 
 class BadInput(unittest.TestCase):
     """One line with cause and mend, and a non-zero exit, for what a user may give."""
 
-    def mmb(self, *arguments, **environment):
-        environment = os.environ | environment
-        done = subprocess.run([sys.executable, "-m", "mmb", *arguments], env=environment, capture_output=True,
-                              text=True, cwd=TOP)
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = folder.name
+
+    def mmb(self, verb, **environment):
+        done = subprocess.run([sys.executable, "-m", "mmb", verb], capture_output=True, text=True, cwd=TOP,
+                              env=os.environ | {"MM_BATCH_CACHE": self.cache} | environment)
         errors = [line for line in done.stderr.splitlines() if "error:" in line]
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(len(errors), 1, done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         return errors[0]
 
-    def fake_tree(self, folder, version):
-        tree_ = pathlib.Path(folder)
-        (tree_ / "mm").mkdir()
-        (tree_ / "mm/page_alloc.c").write_text("")
-        (tree_ / "Makefile").write_text("VERSION = %s\nPATCHLEVEL = %s\nSUBLEVEL = %s\n" % version)
-
-    def test_kdir_is_no_tree(self):
-        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as empty:
-            self.assertIn("is no kernel source tree", self.mmb("stage", KDIR=empty, MM_BATCH_CACHE=cache))
-            self.assertIn("is no folder", self.mmb("stage", KSRC=empty + "/none", MM_BATCH_CACHE=cache))
-
-    def test_unsupported_version(self):
-        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-            self.fake_tree(folder, (7, 2, 13))
-            self.assertIn("7.2.13, which the series does not support: give a 7.3.y source",
-                          self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
-
-    def test_kdir_not_configured(self):
-        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-            self.fake_tree(folder, (7, 3, 9))
-            self.assertIn("is not configured", self.mmb("stage", KDIR=folder, MM_BATCH_CACHE=cache))
-
-    def test_series_does_not_apply(self):
-        with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as folder:
-            self.fake_tree(folder, (7, 3, 9))
-            self.assertIn("does not apply", self.mmb("stage", KSRC=folder, MM_BATCH_CACHE=cache))
+    def test_no_source(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("is no kernel source tree", self.mmb("stage", KDIR=folder))
+            self.assertIn("is no folder", self.mmb("stage", KSRC=folder + "/none"))
+            for version, name, said in (
+                    ((7, 2, 13), "KSRC", "7.2.13, which the series does not support: give a 7.3.y source"),
+                    ((7, 3, 9), "KDIR", "is not configured"), ((7, 3, 9), "KSRC", "does not apply")):
+                (pathlib.Path(folder) / "mm").mkdir(exist_ok=True)
+                (pathlib.Path(folder) / "mm/page_alloc.c").write_text("")
+                makefile = "VERSION = %s\nPATCHLEVEL = %s\nSUBLEVEL = %s\n" % version
+                (pathlib.Path(folder) / "Makefile").write_text(makefile)
+                self.assertIn(said, self.mmb("stage", **{name: folder}))
 
     def test_what_there_is_not(self):
         """Before anything waits for another command, or is written. (tests/tools/bad-input has what make refuses.)"""
-        with tempfile.TemporaryDirectory() as cache:
-            for line, verb, given in (
-                    ("ROW=order99 matches no row: one of order0, ", "evaluate", {"ROW": "order99"}),
-                    ("ROW=a** is no regular expression (multiple repeat at position 2)", "evaluate", {"ROW": "a**"}),
-                    ("ROW= must name one row: ", "profile", {"ROW": "order"}),
-                    ("MODE=off,c is no mode of order9: ", "profile", {"ROW": "order9", "MODE": "off,c"}),
-                    ("STEP=none matches no step: one of prove-fresh, ", "full", {"STEP": "none"}),
-                    ("T=none matches no test: ", "kselftest", {"T": "none"}),
-                    ("no mutant of the kernel is named none: ", "mutants-kernel", {"T": "none"})):
-                self.assertIn(line, self.mmb(verb, MM_BATCH_CACHE=cache, **given))
-            self.assertEqual(os.listdir(cache), [])
+        for line, verb, given in (
+                ("ROW=order99 matches no row: one of order0, ", "evaluate", {"ROW": "order99"}),
+                ("ROW=a** is no regular expression (multiple repeat at position 2)", "evaluate", {"ROW": "a**"}),
+                ("ROW= must name one row: ", "profile", {"ROW": "order"}),
+                ("MODE=off,c is no mode of order9: ", "profile", {"ROW": "order9", "MODE": "off,c"}),
+                ("STEP=none matches no step: one of prove-fresh, ", "full", {"STEP": "none"}),
+                ("T=none matches no test: ", "kselftest", {"T": "none"}),
+                ("no mutant of the kernel is named none: ", "mutants-kernel", {"T": "none"}),
+                ("DEBUG=1 has no figures: ", "evaluate", {"DEBUG": "1"}),
+                ("DEBUG=1 has no figures: ", "profile", {"DEBUG": "1", "ROW": "order9"})):
+            self.assertIn(line, self.mmb(verb, **given))
+        self.assertEqual(os.listdir(self.cache), [])
 
     def test_the_table_names_what_is_there(self):
         """What make takes, by tests/tools/variables, is what the tools have."""
@@ -131,42 +138,24 @@ class BadInput(unittest.TestCase):
                               capture_output=True, text=True, cwd=TOP, timeout=60)
         self.assertEqual((done.stdout, done.stderr), ("1\n", ""))
 
-    def test_no_figures_of_the_debug_kernel(self):
-        with tempfile.TemporaryDirectory() as cache:
-            self.assertIn("DEBUG=1 has no figures: ", self.mmb("evaluate", DEBUG="1", MM_BATCH_CACHE=cache))
-            self.assertIn("DEBUG=1 has no figures: ", self.mmb("profile", DEBUG="1", ROW="order9", MM_BATCH_CACHE=cache))
-
     def test_two_at_once(self):
-        with tempfile.TemporaryDirectory() as cache:
-            source = str(tree.Base().tree)
-            with mock.patch.dict(os.environ, {"KSRC": source}):
-                held = tree.tree_of(tree.Base())
-                lock = pathlib.Path(cache) / "locks" / f"{held.parent.name}-{held.name}"
-            lock.parent.mkdir()
-            holder = subprocess.Popen(["flock", lock, "sleep", "20"])
-            try:
-                while subprocess.run(["flock", "-n", lock, "true"]).returncode == 0:
-                    pass
-                self.assertIn("another mm_batch command uses", self.mmb("stage", KSRC=source, MM_BATCH_CACHE=cache))
-            finally:
-                holder.kill()
-                holder.wait()
+        source = str(tree.Base().tree)
+        with mock.patch.dict(os.environ, {"KSRC": source}):
+            held = tree.tree_of(tree.Base())
+        lock = pathlib.Path(self.cache) / "locks" / f"{held.parent.name}-{held.name}"
+        lock.parent.mkdir()
+        with open(lock, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.assertIn("another mm_batch command uses", self.mmb("stage", KSRC=source))
 
     def test_cache_not_writable(self):
         self.mmb("stage", MM_BATCH_CACHE="/proc/mm_batch")
 
     def test_no_qemu(self):
-        class NoBuild:
-            arch = "x86_64"
-            flavour = "release"
-            image = "/nowhere"
-
-        path, os.environ["PATH"] = os.environ["PATH"], "/nowhere"
-        try:
-            with self.assertRaisesRegex(Error, "qemu-system-x86_64 is not installed"):
-                boot(NoBuild())
-        finally:
-            os.environ["PATH"] = path
+        build = mock.Mock(arch="x86_64", flavour="release", image="/nowhere")
+        with mock.patch.dict(os.environ, {"PATH": "/nowhere"}), \
+                self.assertRaisesRegex(Error, "qemu-system-x86_64 is not installed"):
+            boot(build)
 
 
 class Machine(unittest.TestCase):
@@ -191,6 +180,9 @@ class Configuration(unittest.TestCase):
     def given(self, **environment):
         return mock.patch.dict(os.environ, {"CONFIG": "", "EXTRA_CONFIG": "", "METER": ""} | environment)
 
+    def build(self, folder="/nowhere"):
+        return kbuild.Build(mock.Mock(work=pathlib.Path(folder), config=None), pathlib.Path(folder), "x86_64")
+
     def test_each_has_its_folder(self):
         names = set()
         for given in ({}, {"CONFIG": "distro"}, {"CONFIG": "noinline"}, {"EXTRA_CONFIG": "CONFIG_X=y"},
@@ -201,31 +193,26 @@ class Configuration(unittest.TestCase):
         self.assertLessEqual({"x86_64-release", "x86_64-release-distro", "x86_64-release-noinline"}, names)
 
     def test_what_is_named_is_added(self):
-        for name, symbol in ("distro", "CONFIG_XEN_PV=y"), ("noinline", "# CONFIG_RUST_INLINE_HELPERS is not set"):
-            with self.given(CONFIG=name):
-                build = kbuild.Build(mock.Mock(work=NOWHERE), NOWHERE, "x86_64")
-                self.assertIn(f"\n{symbol}\n", build.fragments())
-                self.assertEqual(build.named, name)
-            with self.given():
-                self.assertNotIn(f"\n{symbol}\n", build.fragments())
-
-    def test_a_distributions_compiler(self):
-        """gcc, for each make of that configuration, and for no other."""
+        """Its symbols, and gcc for each make of a distribution's configuration, and for no other."""
+        asked = {"distro": "CONFIG_XEN_PV=y", "noinline": "# CONFIG_RUST_INLINE_HELPERS is not set"}
         for name in ("", *kbuild.NAMED):
             with self.given(CONFIG=name):
-                build = kbuild.Build(mock.Mock(work=NOWHERE), NOWHERE, "x86_64")
+                build = self.build()
+                for of in {"": asked}.get(name, {name} & set(asked)):
+                    self.assertEqual(f"\n{asked[of]}\n" in build.fragments(), of == name)
+                self.assertEqual(build.named, name or "release")
                 self.assertEqual(f"CC={kbuild.cached('cc')}" in build.command("modules"), name == "distro")
                 self.assertIn("LLVM=1", build.command())
                 self.assertEqual(build.command("modules")[-1], "modules")
 
     def test_cc_that_is_no_gcc(self):
-        config = "CONFIG_CC_IS_CLANG=y\n"
         with tempfile.TemporaryDirectory() as folder, self.given(CONFIG="distro"):
-            build = kbuild.Build(mock.Mock(work=pathlib.Path(folder), config=None), pathlib.Path(folder), "x86_64")
+            build = self.build(folder)
             for name in ("mm/mm_batch/Kconfig", "mm/Kconfig", "mm/Kconfig.debug", "lib/Kconfig.debug"):
                 (pathlib.Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
                 (pathlib.Path(folder) / name).write_text("")
             build.kconfig = lambda text: (build.out / ".config").write_text(config) and []
+            config = "CONFIG_CC_IS_CLANG=y\n"
             with self.assertRaisesRegex(Error, "cc is no gcc"):
                 build.configure()
             config = "CONFIG_CC_IS_GCC=y\n"
@@ -254,91 +241,83 @@ class Exports(unittest.TestCase):
              "0x00000000\tuses_rust_helper_mm_batch_set_ptes\tvmlinux\tEXPORT_SYMBOL_GPL\t"]
     PLANTED = "0x00000000\trust_helper_mm_batch_set_ptes\tvmlinux\tEXPORT_SYMBOL_GPL\t"
 
-    def built(self, lines):
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(kbuild, "run"), \
-                mock.patch.object(kbuild.Build, "configure"), mock.patch.object(kbuild, "need_space"), \
-                mock.patch.dict(os.environ, {"CONFIG": "", "EXTRA_CONFIG": ""}):
-            build = kbuild.Build(mock.Mock(work=pathlib.Path(folder)), pathlib.Path(folder), "x86_64")
-            build.out.mkdir()
-            if lines is not None:
-                (build.out / "Module.symvers").write_text("".join(f"{line}\n" for line in lines))
-            build.make(None)
+    def test_what_is_exported(self):
+        no_symbol = "Module.symvers has no symbol"
+        for lines, said in ((self.LINES, None), (None, no_symbol), ([], no_symbol), (["words"], no_symbol),
+                            ([*self.LINES, self.PLANTED],
+                             r"exports rust_helper_mm_batch_set_ptes to modules \(1 of our helpers\)")):
+            with tempfile.TemporaryDirectory() as folder, mock.patch.object(kbuild, "run"), \
+                    mock.patch.object(kbuild.Build, "configure"), mock.patch.object(kbuild, "need_space"), \
+                    self.assertRaisesRegex(Error, said) if said else contextlib.nullcontext():
+                build = kbuild.Build(mock.Mock(work=pathlib.Path(folder)), pathlib.Path(folder), "x86_64")
+                build.out.mkdir()
+                if lines is not None:
+                    (build.out / "Module.symvers").write_text("".join(f"{line}\n" for line in lines))
+                build.make(None)
 
-    def test_none(self):
-        self.built(self.LINES)
 
-    def test_one(self):
-        with self.assertRaisesRegex(Error, r"exports rust_helper_mm_batch_set_ptes to modules \(1 of our helpers\)"):
-            self.built([*self.LINES, self.PLANTED])
-
-    def test_no_list(self):
-        for lines in (None, [], ["words"]):
-            with self.assertRaisesRegex(Error, "Module.symvers has no symbol"):
-                self.built(lines)
+# A list of one package, which is empty.
+OLDER = hashlib.sha256(b"").hexdigest() + "  {}\n"
 
 
 class Bring(unittest.TestCase):
     """What fetches tools and sources, where it cannot."""
 
-    def bring(self, what, edit=(), files=None, **environment):
-        """The error; `files`: what the cache has already."""
-        with tempfile.TemporaryDirectory() as folder:
-            tools = pathlib.Path(folder) / "top/tests/tools/fetch"
-            shutil.copytree(TOP / "tests/tools/fetch", tools)
-            for old, new in edit:
-                packages = tools / "packages.sh"
-                packages.write_text(packages.read_text().replace(old, new))
-            for name, text in (files or {}).items():
-                file = pathlib.Path(folder) / "cache" / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text)
-            done = subprocess.run(["bash", tools / "bring", what], capture_output=True, text=True,
-                                  env=os.environ | {"MM_BATCH_CACHE": folder + "/cache"} | environment)
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tools, self.cache = (pathlib.Path(folder.name) / name for name in ("top/tests/tools/fetch", "cache"))
+        shutil.copytree(TOP / "tests/tools/fetch", self.tools)
+
+    def edit(self, name, old, new):
+        text = (self.tools / name).read_text()
+        self.assertRegex(text, f"(?m){old}")
+        (self.tools / name).write_text(re.sub(old, new, text, flags=re.M))
+
+    def has(self, name, text):
+        """What the cache has already."""
+        (self.cache / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.cache / name).write_text(text)
+
+    def bring(self, what, **environment):
+        return subprocess.run(["bash", self.tools / "bring", what], capture_output=True, text=True,
+                              env=os.environ | {"MM_BATCH_CACHE": str(self.cache)} | environment)
+
+    def refused(self, why, what, **environment):
+        done = self.bring(what, **environment)
         self.assertNotEqual(done.returncode, 0)
         errors = [line for line in done.stderr.splitlines() if "error:" in line]
         self.assertEqual(len(errors), 1, done.stderr)
-        return errors[0]
+        self.assertIn(why, errors[0])
 
-    def test_no_suite_has_the_source(self):
-        error = self.bring("source", [("=linux-source-7.3", "=linux-source-0.0")])
-        self.assertIn("has linux-source-0.0 any more: give KSRC=", error)
+    def test_what_no_suite_has(self):
+        self.edit("packages.sh", "=linux-source-7.3", "=linux-source-0.0")
+        self.refused("has linux-source-0.0 any more: give KSRC=", "source")
+        self.edit("packages.sh", "1.85.0.dfsg3", "0.0.0")
+        self.refused("cannot resolve", "cargo")
 
-    def test_a_package_is_gone(self):
-        self.assertIn("cannot resolve", self.bring("cargo", [("1.85.0+dfsg3", "0.0.0")]))
-
-    def without_apt(self, what, **more):
+    def test_no_apt(self):
+        for name, text in (("downloads/source.sha256", OLDER.format("linux-source-7.2_7.2.13-1_all.deb")),
+                           ("downloads/upstream.sha256", OLDER.format("linux_7.2.8.orig.tar.xz")),
+                           ("downloads/debs/linux-source-7.2_7.2.13-1_all.deb", ""),
+                           ("downloads/debs/linux_7.2.8.orig.tar.xz", ""), ("src/linux-7.2.13/Makefile", "")):
+            self.has(name, text)
         with tempfile.TemporaryDirectory() as folder:
             for tool in ("bash", "dirname", "cat", "mkdir", "df", "awk", "flock", "sha256sum", "cut", "sort", "grep",
                          "rm", "sed"):
                 os.symlink(shutil.which(tool), f"{folder}/{tool}")
-            return self.bring(what, PATH=folder, **more)
-
-    def test_no_apt(self):
-        for what in "cargo", "threads":
-            self.assertIn("no apt-get here", self.without_apt(what))
+            # Another version's source, or upstream's release, is not taken for this one's.
+            for what in "cargo", "threads", "source", "upstream":
+                self.refused("no apt-get here", what, PATH=folder)
 
     def test_a_set_with_a_layout_of_its_own_stays(self):
         """What is made anew with the other sets is not this one."""
         script = f". {TOP}/tests/tools/fetch/packages.sh; printf '%s' \"1 $threads_packages $threads_programs\""
         inputs = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
-        with tempfile.TemporaryDirectory() as folder:
-            tools, made = pathlib.Path(folder) / "tests/tools/fetch", pathlib.Path(folder) / "cache/tools/threads"
-            shutil.copytree(TOP / "tests/tools/fetch", tools)
-            text = (tools / "bring").read_text()
-            (tools / "bring").write_text(re.sub(r"^layout=\d+$", "layout=99", text, flags=re.M))
-            self.assertNotEqual((tools / "bring").read_text(), text)
-            (made / "mm_batch").mkdir(parents=True)
-            (made / "mm_batch/complete").write_text(hashlib.sha256(inputs).hexdigest()[:12])
-            done = subprocess.run(["bash", tools / "bring", "threads"], capture_output=True, text=True,
-                                  env=os.environ | {"MM_BATCH_CACHE": f"{folder}/cache"})
-        self.assertEqual((done.stdout, done.stderr), (f"{made}\n", ""))
-
-    def test_what_an_older_series_brought(self):
-        """Another version's source, or upstream's release, is not taken for this one's."""
-        for what, package in (("source", "linux-source-7.2_7.2.13-1_all.deb"), ("upstream", "linux_7.2.8.orig.tar.xz")):
-            files = {f"downloads/{what}.sha256": f"{hashlib.sha256(b'').hexdigest()}  {package}\n",
-                     f"downloads/debs/{package}": "", "src/linux-7.2.13/Makefile": ""}
-            self.assertIn("no apt-get here", self.without_apt(what, files=files))
+        self.edit("bring", r"^layout=\d+$", "layout=99")
+        self.has("tools/threads/mm_batch/complete", hashlib.sha256(inputs).hexdigest()[:12])
+        done = self.bring("threads")
+        self.assertEqual((done.stdout, done.stderr), (f"{self.cache}/tools/threads\n", ""))
 
     def test_no_space(self):
         with self.assertRaisesRegex(Error, "MiB free in .*: free some"):

@@ -18,10 +18,11 @@ from itertools import takewhile
 
 from ..base.cache import CACHE, TOP, Lock, brought, need_space, write_atomically
 from ..base.errors import Error, say
+from ..base.process import run
 from ..paths import PATHS
 from . import hooks
 
-SUPPORTED = (7, 3)
+SUPPORTED = "7.3."
 
 # The series' folders in patches/: fixes, which need nothing else, and the paths.
 SERIES = ["fixes", *PATHS]
@@ -41,18 +42,15 @@ OURS = [
 
 def version_of(tree):
     """The version of a kernel tree, from its Makefile."""
-    try:
-        text = (tree / "Makefile").read_text()
-        parts = [re.search(rf"^{key} = (.*)$", text, re.M).group(1)
-                 for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
-        if not (tree / "mm/page_alloc.c").exists():
-            raise AttributeError
-    except (OSError, AttributeError):
-        raise Error(f"{tree} is no kernel source tree", "give the top folder of a 7.3.y source") from None
-    if tuple(map(int, parts[:2])) != SUPPORTED:
-        raise Error(f"{tree} is Linux {'.'.join(parts)}, which the series does not support",
-                    "give a 7.3.y source")
-    return ".".join(parts)
+    makefile = tree / "Makefile"
+    text = makefile.read_text() if makefile.is_file() and (tree / "mm/page_alloc.c").exists() else ""
+    found = re.search(r"^VERSION = (.*)\nPATCHLEVEL = (.*)\nSUBLEVEL = (.*)$", text, re.M)
+    if not found:
+        raise Error(f"{tree} is no kernel source tree", "give the top folder of a 7.3.y source")
+    version = ".".join(found.groups())
+    if not version.startswith(SUPPORTED):
+        raise Error(f"{tree} is Linux {version}, which the series does not support", "give a 7.3.y source")
+    return version
 
 
 class Base:
@@ -60,21 +58,21 @@ class Base:
 
     def __init__(self):
         kdir, ksrc = os.environ.get("KDIR"), os.environ.get("KSRC")
-        self.users = bool(kdir or ksrc)
-        self.config = None
-        if self.users:
-            self.tree = pathlib.Path(kdir or ksrc).expanduser().resolve()
-            if not self.tree.is_dir():
-                raise Error(f"{kdir or ksrc} is no folder", "give KDIR= or KSRC= a kernel tree")
-        else:
-            self.tree = pathlib.Path(brought("source"))
+        self.users = kdir or ksrc
+        self.tree = pathlib.Path(self.users or brought("source")).expanduser().resolve()
+        if not self.tree.is_dir():
+            raise Error(f"{self.users} is no folder", "give KDIR= or KSRC= a kernel tree")
         self.version = version_of(self.tree)
-        if kdir:
-            self.config = self.tree / ".config"
-            if not self.config.exists():
-                raise Error(f"{kdir} is not configured", "run its make menuconfig, or give it as KSRC=")
+        self.config = self.tree / ".config" if kdir else None
+        if kdir and not self.config.exists():
+            raise Error(f"{kdir} is not configured", "run its make menuconfig, or give it as KSRC=")
         name = hashlib.sha256(str(self.tree).encode()).hexdigest()[:8] if self.users else self.version
         self.work = CACHE / "build" / name
+
+
+# What a build leaves in a user's tree. (Not *.bc: kernel/time/timeconst.bc is a source.)
+BUILT = [".git", *(f"*.{kind}" for kind in "o a ko mod order cmd rmeta so".split()), "vmlinux", "vmlinux.unstripped",
+         ".config*"]
 
 
 def copy_base(base, tree, patched):
@@ -82,53 +80,29 @@ def copy_base(base, tree, patched):
     if tree.exists() and not base.users:
         return
     need_space(3000, "a copy of the kernel source")
-    part = tree.with_name(f"{tree.name}.part")
-    if not tree.exists():
+    part = tree if tree.exists() else tree.with_name(f"{tree.name}.part")
+    if part != tree:
         say(f"copying {base.tree} (1.8 GB)")
         shutil.rmtree(part, ignore_errors=True)
-        if base.users:
-            shutil.copytree(base.tree, part, symlinks=True, ignore=built_files)
-        else:
-            # Nobody writes to a file of these trees: it is replaced.
-            shutil.copytree(base.tree, part, symlinks=True, copy_function=os.link)
-        part.rename(tree)
-        return
-    for folder, folders, files in os.walk(base.tree):
-        ignored = built_files(folder, folders + files)
-        folders[:] = [f for f in folders if f not in ignored]
-        there = tree / os.path.relpath(folder, base.tree)
-        there.mkdir(exist_ok=True)
-        for name in files:
-            if name not in ignored and os.path.relpath(f"{folder}/{name}", base.tree) not in patched:
-                update(pathlib.Path(folder) / name, there / name)
+    # Nobody writes to a file of the cache's trees: it is replaced.
+    how = [f"--exclude={name}" for name in (*BUILT, *(f"/{name}" for name in patched))] if base.users else [
+        f"--link-dest={base.tree}"]
+    run(["rsync", "-rlpt", *how, f"{base.tree}/", f"{part}/"], base.work / "copy.log", f"copying {base.tree}")
+    part.rename(tree)
 
 
-# What a build leaves in a user's tree. (Not *.bc: kernel/time/timeconst.bc is a source.)
-BUILT = re.compile(r"^\.git$|\.(o|a|ko|mod|order|cmd|rmeta|so)$|^vmlinux$|^vmlinux\.unstripped$|^\.config")
+def content(path):
+    """What a file has; None where there is none."""
+    return path.read_bytes() if path.is_file() else None
 
 
-def built_files(_folder, names):
-    return {name for name in names if BUILT.search(name)}
-
-
-def update(source, target):
-    """Copies a file if it is not the same already."""
-    if source.is_symlink():
-        return
-    if target.exists():
-        a, b = source.stat(), target.stat()
-        if (a.st_size, int(a.st_mtime)) == (b.st_size, int(b.st_mtime)):
-            return
-    shutil.copy2(source, target)
-
-
-def replace(target, content, mode=None):
-    """Writes a file only if its content changes."""
-    if target.exists() and target.read_bytes() == content:
+def replace(target, wanted, mode=None):
+    """Writes a file only if its content changes; says whether it does."""
+    if content(target) == wanted:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    part.write_bytes(content)
+    part.write_bytes(wanted)
     if mode:
         part.chmod(mode)
     part.replace(target)
@@ -145,10 +119,14 @@ def planted():
     return os.environ.get("PLANTED") == "1"
 
 
+def beyond():
+    """What is for evaluation, or tests of tests, only: name -> whether it is in the tree, which is then another one."""
+    return {BETTER_C: os.environ.get("CONFIG") == BETTER_C, "meter": metered(), "planted": planted()}
+
+
 def tree_of(base):
-    """The folder of the tree that is built: what is for evaluation only has one of its own."""
-    wanted = ((BETTER_C, os.environ.get("CONFIG") == BETTER_C), ("meter", metered()), ("planted", planted()))
-    return base.work / "-".join(["linux", *(name for name, is_wanted in wanted if is_wanted)])
+    """The folder of the tree that is built."""
+    return base.work / "-".join(["linux", *(name for name, is_wanted in beyond().items() if is_wanted)])
 
 
 def patches_of(path, folder=TOP / "patches"):
@@ -157,10 +135,10 @@ def patches_of(path, folder=TOP / "patches"):
 
 
 def series():
-    """The patches to build with. What comes behind SERIES is for evaluation, or tests of tests, only."""
-    more = [BETTER_C, *TWINS] if os.environ.get("CONFIG") == BETTER_C else []
-    more += [name for name, is_wanted in (("meter", metered()), ("planted", planted())) if is_wanted]
-    return [patch for path in SERIES + more for patch in patches_of(path)]
+    """The patches to build with."""
+    more = [name for name, is_wanted in beyond().items() if is_wanted]
+    return [patch for path in SERIES + more for folder in [path, *(TWINS if path == BETTER_C else [])]
+            for patch in patches_of(folder)]
 
 
 def offered():
@@ -177,40 +155,30 @@ def touched_by(patches):
 
 def patched_files(base, patches, names):
     """Files of the kernel that patches touch, with their new content. Ours are what these have made of them."""
-    with tempfile.TemporaryDirectory(dir=base.work) as scratch:
-        return patched_in(base, pathlib.Path(scratch), patches, names)
-
-
-def patched_in(base, scratch, patches, names):
     names = set(names) - set(our_files())
-    for name in names:
-        if (base.tree / name).exists():
-            (scratch / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(base.tree / name, scratch / name)
-    env = {"PATH": os.environ["PATH"], "HOME": str(scratch), "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", "init", "-q", scratch], check=True, env=env)
-    for patch in patches:
-        these = touched_by([patch]) & names
-        if not these:
-            continue
-        only = [f"--include={name}" for name in these]
-        applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *only, patch], cwd=scratch, env=env,
-                                 capture_output=True, text=True)
-        if applied.returncode:
-            why = (applied.stderr.splitlines() or ["no reason given"])[0]
-            raise Error(f"{patch.name} does not apply to Linux {base.version} ({why})",
-                        "give an unpatched 7.3.y source by KSRC=")
-    return {name: (scratch / name).read_bytes() for name in sorted(names)}
+    with tempfile.TemporaryDirectory(dir=base.work) as folder:
+        scratch = pathlib.Path(folder)
+        put_back(base.tree, scratch, names)
+        # Not of whichever repository the cache is in.
+        env = {"PATH": os.environ["PATH"], "HOME": folder, "GIT_CONFIG_NOSYSTEM": "1", "GIT_DIR": os.devnull}
+        for patch in patches:
+            these = [f"--include={name}" for name in touched_by([patch]) & names]
+            if not these:
+                continue
+            applied = subprocess.run(["git", "apply", "--whitespace=nowarn", *these, patch], cwd=scratch, env=env,
+                                     capture_output=True, text=True)
+            if applied.returncode:
+                why = (applied.stderr.splitlines() or ["no reason given"])[0]
+                raise Error(f"{patch.name} does not apply to Linux {base.version} ({why})",
+                            "give an unpatched 7.3.y source by KSRC=")
+        return {name: (scratch / name).read_bytes() for name in sorted(names)}
 
 
 def our_files(top=TOP):
     """Our files by their names in the kernel, as they are with the whole series, in a tree like this one."""
-    files = {}
-    for source, target in OURS:
-        for path in sorted((top / source).rglob("*")):
-            if path.is_file() and path.name != "Cargo.toml":
-                files[str(target / path.relative_to(top / source))] = path.read_bytes()
-    return files
+    return {str(target / path.relative_to(top / source)): path.read_bytes()
+            for source, target in OURS for path in sorted((top / source).rglob("*"))
+            if path.is_file() and path.name != "Cargo.toml"}
 
 
 def stamp_of(tree):
@@ -218,36 +186,55 @@ def stamp_of(tree):
     return tree.with_name(f"{tree.name}.touched.json")
 
 
-def lend(tree, name):
-    """Says that a file of the tree is about to be changed: stage() will bring it back, whatever happens."""
-    stamp = stamp_of(tree)
-    write_atomically(stamp, json.dumps(sorted(set(json.loads(stamp.read_text())) | {name})))
+def changed(tree):
+    """What that says; None if nobody knows."""
+    return set(json.loads(stamp_of(tree).read_text())) if stamp_of(tree).exists() else None
 
 
-def put_back(base, tree, names):
-    """Gives files of a tree the content that they have in the base."""
+def lend(tree, names):
+    """Says that files of the tree are about to be changed: stage() will bring them back, whatever happens."""
+    write_atomically(stamp_of(tree), json.dumps(sorted((changed(tree) or set()) | set(names))))
+
+
+def put_back(source, tree, names):
+    """Gives files of a tree the content that they have in another."""
     for name in names:
-        original = base.tree / name
-        if original.exists():
-            replace(tree / name, original.read_bytes())
+        if (source / name).exists():
+            replace(tree / name, content(source / name), (source / name).stat().st_mode)
         else:
             (tree / name).unlink(missing_ok=True)
 
 
-def stage():
-    """Makes the tree what it should be; returns the base and the tree, which stays so until this process ends."""
+def stage(own=None):
+    """Makes the tree what it should be; returns the base and the tree, which stays so until this process ends, but for
+    one of its own, which no other may use.
+    """
     base = Base()
-    tree = tree_of(base)
+    tree = base.work / own if own else tree_of(base)
     base.work.mkdir(parents=True, exist_ok=True)
-    stamp = stamp_of(tree)
     patches = series()
     wanted = patched_files(base, patches, touched_by(patches)) | our_files()
     lock = hold(tree)
-    if not is_staged(base, tree, stamp, wanted):
+    # A user's tree may have changed anywhere.
+    if base.users or changed(tree) != set(wanted) or any(content(tree / name) != wanted[name] for name in wanted):
         with lock:
-            bring_up_to_date(base, tree, stamp, wanted)
+            bring_up_to_date(base, tree, wanted)
+    if own:
+        lock.alone()
     hooks.check(base.tree / "mm/page_alloc.c", base.version)
     return base, tree
+
+
+def bring_up_to_date(base, tree, wanted):
+    before = changed(tree)
+    if before is None:
+        shutil.rmtree(tree, ignore_errors=True)
+    copy_base(base, tree, before or ())
+    lend(tree, wanted)
+    put_back(base.tree, tree, changed(tree) - set(wanted))
+    if new := sum(replace(tree / name, wanted[name]) for name in wanted):
+        say(f"{new} files of the series brought up to date in {tree}")
+    write_atomically(stamp_of(tree), json.dumps(sorted(wanted)))
 
 
 # The locks of the trees and builds that this process uses.
@@ -264,24 +251,3 @@ def let_go():
     """Says that this process uses none of them any more."""
     while HELD:
         HELD.pop().file.close()
-
-
-def is_staged(base, tree, stamp, wanted):
-    """Whether there is nothing to do. A user's tree may have changed anywhere."""
-    return (not base.users and stamp.exists() and tree.exists() and json.loads(stamp.read_text()) == sorted(wanted)
-            and all((tree / name).is_file() and (tree / name).read_bytes() == content
-                    for name, content in wanted.items()))
-
-
-def bring_up_to_date(base, tree, stamp, wanted):
-    if not stamp.exists():
-        # Nobody knows what was changed in it.
-        shutil.rmtree(tree, ignore_errors=True)
-    before = json.loads(stamp.read_text()) if stamp.exists() else []
-    copy_base(base, tree, set(before))
-    write_atomically(stamp, json.dumps(sorted(set(before) | set(wanted))))
-    put_back(base, tree, set(before) - set(wanted))
-    changed = sum(replace(tree / name, content) for name, content in wanted.items())
-    write_atomically(stamp, json.dumps(sorted(wanted)))
-    if changed:
-        say(f"{changed} files of the series brought up to date in {tree}")

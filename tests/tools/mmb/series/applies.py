@@ -8,7 +8,7 @@ import subprocess
 
 from ..base.cache import CACHE, TOP, brought, write_atomically
 from ..base.errors import Error, say
-from ..kernel.tree import touched_by
+from ..kernel.tree import content, touched_by
 from .write import Git
 
 TABLE = TOP / "patches/versions.md"
@@ -23,54 +23,36 @@ all that is tried here. What is built and booted is {}, the base. Written by `ma
 """
 
 
-def patches_in(folders):
-    return [p for f in folders for p in sorted(f.glob("[0-9]*.patch")) if not p.name.startswith("0000-")]
-
-
-def touched(folders):
-    return touched_by(patches_in(folders))
-
-
-def extract(archive, names, target):
-    """The named files of a packaged source; those that it does not have are left out."""
-    target.mkdir(parents=True, exist_ok=True)
+def extracted(archive, names):
+    """The named files of a packaged source, those that it has. They are kept: unpacking takes half a minute."""
+    target = CACHE / "versions" / archive.name
+    wanted, stamp = "\n".join(sorted(names)), target / ".names"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return target
+    say(f"unpacking the touched files of {archive.name}")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    top = re.sub(r"_.*", "", archive.name)
     if archive.suffix == ".deb":
-        inner = re.sub(r"_.*", "", archive.name)
-        unpack = f"dpkg-deb --fsys-tarfile '{archive}' | tar -xO './usr/src/{inner}.tar.xz' | xz -dc"
-        top = inner
+        unpack = f"dpkg-deb --fsys-tarfile '{archive}' | tar -xO './usr/src/{top}.tar.xz' | xz -dc"
     else:
         unpack, top = f"xz -dc '{archive}'", re.sub(r"linux_(.*)\.orig\..*", r"linux-\1", archive.name)
-    members = [f"{top}/{name}" for name in sorted(names)]
     pipe = f'set -o pipefail; {unpack} | tar -x -C "$0" --strip-components=1 "$@"'
-    done = subprocess.run(["bash", "-c", pipe, target, *members, f"{top}/Makefile"], capture_output=True, text=True)
-    absent = "Not found in archive|Exiting with failure"
-    bad = [line for line in done.stderr.splitlines() if not re.search(absent, line)]
+    members = [f"{top}/{name}" for name in ("Makefile", *sorted(names))]
+    done = subprocess.run(["bash", "-c", pipe, target, *members], capture_output=True, text=True)
+    absent = re.compile("Not found in archive|Exiting with failure")
+    bad = [line for line in done.stderr.splitlines() if not absent.search(line)]
     if bad or not (target / "Makefile").exists():
         why = (bad or ["no Makefile in it"])[0]
         raise Error(f"{archive.name} cannot be unpacked ({why})", "remove it and try again")
-
-
-def extracted(archive, names):
-    """The same, kept: unpacking takes half a minute."""
-    target = CACHE / "versions" / archive.name
-    wanted, stamp = "\n".join(sorted(names)), target / ".names"
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        say(f"unpacking the touched files of {archive.name}")
-        shutil.rmtree(target, ignore_errors=True)
-        extract(archive, names, target)
-        write_atomically(stamp, wanted)
+    write_atomically(stamp, wanted)
     return target
 
 
-def apply(tree, names, folders, scratch, version, threeway=None):
-    """Applies the series to a tree's files: the repository, and what went wrong or None."""
-    return am(tree, names, patches_in(folders), scratch, version, threeway)
-
-
-def am(tree, names, patches, scratch, version, threeway=None):
-    """The same of single patches."""
+def apply(tree, patches, scratch, version, threeway=None):
+    """Applies patches to a tree's files: the repository, and what went wrong or None."""
     git = Git(scratch)
-    git.commit_base(tree, names, version)
+    git.commit_base(tree, touched_by(patches), version)
     if threeway:
         (scratch / ".git/objects/info/alternates").write_text(f"{threeway}/.git/objects\n")
     for patch in patches:
@@ -95,30 +77,23 @@ def others():
     return [(f"Debian {suite}", version, pathlib.Path(path)) for suite, version, path in rows]
 
 
-def content(path):
-    return path.read_bytes() if path.exists() else None
-
-
 def order(version):
     """7.3.9 before 7.3.12, and 7.4~rc7 before 7.4."""
     upstreams = re.sub(r"-.*", "", version)
     return [int(n) if n.isdigit() else -1 for n in re.split(r"[.~]", upstreams)], version
 
 
-def write_versions(base, names, folders):
+def write_versions(base, patches):
     """Tries every version there is, and writes the table; returns what to print of it."""
-    found = sorted([("upstream", *row) for row in upstream()] + others(), key=lambda row: order(row[1]))
-    seen = {}
-    rows = [HEAD.format(base.version)]
-    for source, version, archive in found:
-        tree = extracted(archive, names)
+    names, seen, rows = touched_by(patches), {}, [HEAD.format(base.version)]
+    found = [("upstream", *row) for row in upstream()] + others()
+    for source, version, archive in sorted(found, key=lambda row: order(row[1])):
+        tree, result = extracted(archive, names), "yes"
         differ = sorted(n for n in names if content(tree / n) != content(base.tree / n))
-        _, why = apply(tree, names, folders, base.work / "am", version)
-        result = "yes"
+        _, why = apply(tree, patches, base.work / "am", version)
         if why:
-            _, still = apply(tree, names, folders, base.work / "am", version,
-                             threeway=base.work / "series-git")
-            result = f"no, 3-way yes ({why})" if not still else f"**no** ({still})"
+            _, still = apply(tree, patches, base.work / "am", version, threeway=base.work / "series-git")
+            result = f"**no** ({still})" if still else f"no, 3-way yes ({why})"
         seen[f"{source} {version}"] = result
         rows.append(f"| {source} | {version} | {', '.join(differ) or 'none'} | {result} |\n")
     write_atomically(TABLE, "".join(rows))

@@ -11,13 +11,13 @@ import json
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import PASS, Error, say
 from ..kernel.tree import BETTER_C, OURS, SERIES, TWINS, Base, our_files, patches_of, touched_by
-from .write import AUTHOR, NUMBER, Git, Plan, commit_patch, listed
+from .write import AUTHOR, Git, Plan, listed, unnumbered, write_files
 
 # Tip -> the folders whose patches lead to it. The first is on the base, the others are on the first.
 SERIES_TIP = "series"
@@ -26,63 +26,45 @@ TIPS = {SERIES_TIP: SERIES, "meter": ["meter"], "twins": [BETTER_C, *TWINS]}
 REBASED = "git rebase --onto series series@{1}"
 
 
-def digest(content):
-    return hashlib.sha256(content).hexdigest()
-
-
-@dataclass(frozen=True)
+@dataclass
 class Checkout:
     """Where patches/ and our files are, and which branches they make."""
 
     top: Path = TOP
-    tips: tuple = tuple(TIPS.items())
+    tips: dict = field(default_factory=lambda: TIPS)
 
-    @property
-    def patches(self):
-        return self.top / "patches"
-
-    @property
-    def repository(self):
-        return self.top / "out/series-git"
+    def __post_init__(self):
+        self.patches, self.repository = self.top / "patches", self.top / "out/series-git"
 
     def folders(self, tip):
-        return [folder for folder in dict(self.tips)[tip] if (self.patches / folder).is_dir()]
+        return [folder for folder in self.tips[tip] if (self.patches / folder).is_dir()]
 
     def ends(self, tip):
         """Folder -> the branch at which its patches end."""
         folders = self.folders(tip)
         return {folder: tip if folder == folders[-1] else folder.replace("/", "-") for folder in folders}
 
+    def patches_to(self, tips):
+        return [patch for tip in tips for folder in self.folders(tip) for patch in patches_of(folder, self.patches)]
+
     def plan(self):
         return Plan(self.folders(SERIES_TIP), our_files(self.top), self.patches)
 
     def place(self, name):
         """Where the checkout has a file of ours; None for a file of the kernel's."""
-        for source, target in OURS:
-            if target in PurePath(name).parents:
-                return str(source / PurePath(name).relative_to(target))
-        return None
+        return next((str(source / PurePath(name).relative_to(target)) for source, target in OURS
+                     if target in PurePath(name).parents), None)
 
     def files(self, tips):
         """What export writes of these tips: name -> content."""
-        found = {}
-        for tip in tips:
-            for folder in self.folders(tip):
-                table = self.patches / folder / "files"
-                for file in [*patches_of(folder, self.patches), *([table] if table.exists() else [])]:
-                    found[str(file.relative_to(self.top))] = file.read_bytes()
-        if SERIES_TIP in tips:
-            found |= {self.place(name): content for name, content in our_files(self.top).items()}
-        return found
+        tables = [self.patches / folder / "files" for tip in tips for folder in self.folders(tip)]
+        found = {str(file.relative_to(self.top)): file.read_bytes()
+                 for file in [*self.patches_to(tips), *filter(Path.exists, tables)]}
+        ours = our_files(self.top) if SERIES_TIP in tips else {}
+        return found | {self.place(name): content for name, content in ours.items()}
 
-
-def commit_base(git, checkout, plan, base_tree, version):
-    """The touched files, and C's beside them, for patches that touch one more."""
-    touched = touched_by(p for tip, _ in checkout.tips for f in checkout.folders(tip)
-                         for p in patches_of(f, checkout.patches)) | set(plan.ours)
-    beside = {str(file.relative_to(base_tree)) for folder in {Path(name).parent for name in touched}
-              for file in (base_tree / folder).glob("*.[ch]") if file.is_file()}
-    git.commit_base(base_tree, sorted(touched | beside), version)
+    def digests(self, tips):
+        return {name: hashlib.sha256(content).hexdigest() for name, content in self.files(tips).items()}
 
 
 def commit_branches(git, checkout, plan, tips):
@@ -91,8 +73,7 @@ def commit_branches(git, checkout, plan, tips):
         if tip != SERIES_TIP:
             git("checkout", "-q", "-b", tip, SERIES_TIP)
         for folder, end in checkout.ends(tip).items():
-            for patch in patches_of(folder, checkout.patches):
-                commit_patch(git, patch, plan.files(folder, patch) if tip == SERIES_TIP else {}, None)
+            plan.commit(git, folder)
             if end != tip:
                 git("branch", end)
     git("checkout", "-q", SERIES_TIP)
@@ -106,12 +87,11 @@ def refs(git):
 
 def write_stamp(git, checkout, version):
     """Of what the branches and the checkout have in common."""
-    tips = [tip for tip, _ in checkout.tips]
-    ours = {f"refs/heads/{end}" for tip in tips for end in checkout.ends(tip).values()}
+    ours = {f"refs/heads/{end}" for tip in checkout.tips for end in checkout.ends(tip).values()}
     write_atomically(git.folder / ".git/imported.json", json.dumps({
         "version": version,
         "refs": {name: commit for name, commit in refs(git).items() if name in ours},
-        "files": {name: digest(content) for name, content in checkout.files(tips).items()}}))
+        "files": checkout.digests(checkout.tips)}))
 
 
 class Imported:
@@ -159,31 +139,34 @@ def import_series(base, checkout=Checkout()):
     if checkout.repository.exists():
         Imported(checkout).check_exported()
     plan = checkout.plan()
-    part = checkout.repository.with_name("series-git.part")
-    git = Git(part)
+    git = Git(checkout.repository.with_name("series-git.part"))
     # New patches are whoever's signs the series off. See make series.
     name, mail = re.fullmatch(r"(.+) <(.+)>", AUTHOR).groups()
     for setting in (("user.name", name), ("user.email", mail), ("rebase.updateRefs", "true")):
         git("config", *setting)
-    commit_base(git, checkout, plan, base.tree, base.version)
-    commit_branches(git, checkout, plan, [tip for tip, _ in checkout.tips])
+    # The touched files, and C's beside them, for patches that touch one more.
+    touched = touched_by(checkout.patches_to(checkout.tips)) | set(plan.ours)
+    beside = {str(file.relative_to(base.tree)) for folder in {Path(name).parent for name in touched}
+              for file in (base.tree / folder).glob("*.[ch]") if file.is_file()}
+    git.commit_base(base.tree, touched | beside, base.version)
+    commit_branches(git, checkout, plan, checkout.tips)
     write_stamp(git, checkout, base.version)
     shutil.rmtree(checkout.repository, ignore_errors=True)
-    part.rename(checkout.repository)
-    return checkout.repository
+    return git.folder.rename(checkout.repository)
 
 
 def mail_of(git, commit, brought):
     """A commit as git mails it, without the files of ours that it brings: its name without a number, and the text."""
-    own = [f":(exclude){name}" for name in brought]
     with tempfile.TemporaryDirectory() as folder:
         git("format-patch", "-q", "--zero-commit", "--no-signature", "-N", "--abbrev=7", "-o", folder,
-            f"{commit}^..{commit}", "--", ".", *own)
-        written = list(Path(folder).iterdir())
-        if not written:
-            raise Error(f"{git('log', '-1', '--format=%h %s', commit)} changes nothing but files that it brings",
-                        "add them to MAINTAINERS by it")
-        return NUMBER.sub("", written[0].name), written[0].read_bytes()
+            f"{commit}^..{commit}", "--", ".", *(f":(exclude){name}" for name in brought))
+        for written in Path(folder).iterdir():
+            return unnumbered(written), written.read_bytes()
+    raise Error(f"{called(git, commit)} changes nothing but files that it brings", "add them to MAINTAINERS by it")
+
+
+def called(git, commit):
+    return git("log", "-1", "--format=%h %s", commit)
 
 
 def makes(git, patch, commit, brought):
@@ -191,9 +174,8 @@ def makes(git, patch, commit, brought):
     index = Git(git.folder, there=True)
     index.env |= {"GIT_INDEX_FILE": str(git.folder / ".git/export-index")}
     index("read-tree", f"{commit}^")
-    if index.run("apply", "--cached", "--whitespace=nowarn", patch).returncode:
-        return False
-    return set(index("diff-index", "--cached", "--name-only", commit).splitlines()) == set(brought)
+    applied = index.run("apply", "--cached", "--whitespace=nowarn", patch).returncode == 0
+    return applied and set(index("diff-index", "--cached", "--name-only", commit).splitlines()) == set(brought)
 
 
 def head(mail):
@@ -201,21 +183,17 @@ def head(mail):
     return mail.partition(b"\n---\n")[0].replace(b"\n ", b" ")
 
 
-def brought_by(git, checkout, commit, ours):
-    """The files of ours that a commit of the series adds."""
-    added = git("diff-tree", "-r", "--no-renames", "--diff-filter=A", "--name-only", f"{commit}^", commit).splitlines()
-    found = [name for name in added if checkout.place(name)]
-    if gone := [name for name in found if checkout.place(name) not in ours]:
-        raise Error(f"{git('log', '-1', '--format=%h %s', commit)} brings {gone[0]}, and the series ends without it",
-                    f"git rebase, so that no patch brings it, in {git.folder}")
-    return found
+def added(git, checkout, before, after):
+    """The files of ours that are there after, and not before."""
+    names = git("diff", "--no-renames", "--diff-filter=A", "--name-only", before, after).splitlines()
+    return [name for name in names if checkout.place(name)]
 
 
 def table(old, brought):
-    """The text of a folder's files, from patch -> names: the old one if it says the same."""
-    text = "".join(line for line in re.findall(r"^.*\n", old, re.M) if line.startswith("#"))
-    return text + "\n".join(f"{patch}\n" + "".join(f"\t{name}\n" for name in sorted(names))
-                            for patch, names in brought.items() if names)
+    """The text of a folder's files, from patch -> names, with the comments of the old one."""
+    comments = [line for line in old.splitlines(True) if line.startswith("#")]
+    return "".join(comments) + "\n".join("\n\t".join([patch, *sorted(names)]) + "\n"
+                                         for patch, names in brought.items())
 
 
 def export_folder(git, checkout, folder, commits, there, ours):
@@ -226,20 +204,23 @@ def export_folder(git, checkout, folder, commits, there, ours):
     """
     found, brought = {}, {}
     for number, commit in enumerate(commits, 1):
-        brings = brought_by(git, checkout, commit, ours) if folder in checkout.folders(SERIES_TIP) else []
+        brings = added(git, checkout, f"{commit}^", commit) if folder in checkout.folders(SERIES_TIP) else []
+        if gone := [name for name in brings if checkout.place(name) not in ours]:
+            raise Error(f"{called(git, commit)} brings {gone[0]}, and the series ends without it",
+                        f"git rebase, so that no patch brings it, in {git.folder}")
         name, mail = mail_of(git, commit, brings)
         patch = there.get(name)
         if patch and head(patch.read_bytes()) == head(mail) and makes(git, patch, commit, brings):
             mail = patch.read_bytes()
         found[f"patches/{folder}/{number:04}-{name}"] = mail
-        brought[name] = brings
+        if brings:
+            brought[name] = set(brings)
     source = checkout.patches / folder / "files"
-    before = {patch: set(names) for patch, names in listed(folder, checkout.patches).items()}
-    if {p: set(n) for p, n in brought.items() if n} == before:
-        if source.exists():
-            found[f"patches/{folder}/files"] = source.read_bytes()
-    else:
-        found[f"patches/{folder}/files"] = table(source.read_text() if source.exists() else "", brought).encode()
+    old = source.read_text() if source.exists() else ""
+    # As it is, if it says the same.
+    same = brought == {patch: set(names) for patch, names in listed(folder, checkout.patches).items() if names}
+    if source.exists() or not same:
+        found[f"patches/{folder}/files"] = (old if same else table(old, brought)).encode()
     return found
 
 
@@ -266,26 +247,17 @@ def is_on(git, before, tip):
     return git.run("merge-base", "--is-ancestor", before, tip).returncode == 0
 
 
-def ours_of(git, checkout):
-    """Our files as the series leaves them: where the checkout has them -> content."""
-    there = [name for name in git("ls-tree", "-r", "--name-only", SERIES_TIP).splitlines() if checkout.place(name)]
-    base = git("ls-tree", "-r", "--name-only", "base").splitlines()
-    return {checkout.place(name): git.content(f"{SERIES_TIP}:{name}") for name in sorted(set(there) - set(base))}
-
-
 def check_leads_back(git, checkout, new, old, exported):
     """What is to be written makes the branches again; and what is not written goes on with it."""
     with tempfile.TemporaryDirectory() as folder:
-        would = Checkout(Path(folder, "checkout"), checkout.tips)
-        for part in ("patches", *(str(source) for source, _ in OURS)):
+        would, again = Checkout(Path(folder, "checkout"), checkout.tips), Git(Path(folder, "git"))
+        for part in ("patches", *(source for source, _ in OURS)):
             shutil.copytree(checkout.top / part, would.top / part)
         write(would.top, new, old)
-        again = Git(Path(folder, "git"))
-        (again.folder / ".git/objects/info/alternates").write_text(f"{git.folder}/.git/objects\n")
         again("fetch", "-q", git.folder, "tag", "base")
         again("reset", "-q", "--hard", "base")
         plan = would.plan()
-        for tip, _ in checkout.tips:
+        for tip in checkout.tips:
             try:
                 commit_branches(again, would, plan, [tip])
             except Error as error:
@@ -301,20 +273,16 @@ def check_leads_back(git, checkout, new, old, exported):
                             f"look at it in {git.folder}")
 
 
+def differing(new, old):
+    return [name for name in sorted(set(new) | set(old)) if new.get(name) != old.get(name)]
+
+
 def write(top, new, old):
     """Replaces files by others; returns the names of those that change."""
-    changed = []
-    for name in sorted(set(new) | set(old)):
-        if new.get(name) == old.get(name):
-            continue
-        changed.append(name)
-        file = top / name
-        if name in new:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(new[name])
-        else:
-            file.unlink()
-    return changed
+    write_files(top, {name: new[name] for name in differing(new, old) if name in new})
+    for name in set(old) - set(new):
+        (top / name).unlink()
+    return differing(new, old)
 
 
 def export_series(base, checkout=Checkout()):
@@ -327,21 +295,21 @@ def export_series(base, checkout=Checkout()):
     if imported.version != base.version:
         raise Error(f"{git.folder} is on Linux {imported.version}, and the base is {base.version}",
                     "remove it, and make import")
-    now = refs(git)
+    heads = refs(git)
     # A variant that nobody changed stays as it is, whatever became of the series.
-    exported = [tip for tip, _ in checkout.tips if tip == SERIES_TIP or is_on(git, SERIES_TIP, tip)
-                or now.get(f"refs/heads/{tip}") != imported.refs[f"refs/heads/{tip}"]]
-    there = {NUMBER.sub("", p.name): p for tip in exported for f in checkout.folders(tip)
-             for p in patches_of(f, checkout.patches)}
-    ours = ours_of(git, checkout)
-    new = dict(ours)
+    exported = [tip for tip in checkout.tips if tip == SERIES_TIP or is_on(git, SERIES_TIP, tip)
+                or heads.get(f"refs/heads/{tip}") != imported.refs[f"refs/heads/{tip}"]]
+    there = {unnumbered(patch): patch for patch in checkout.patches_to(exported)}
+    # Our files as the series leaves them.
+    ours = {checkout.place(name): git.run("cat-file", "blob", f"{SERIES_TIP}:{name}", text=False).stdout
+            for name in added(git, checkout, "base", SERIES_TIP)}
+    new, old = dict(ours), checkout.files(exported)
     for tip in exported:
         for folder, commits in commits_of(git, checkout, tip).items():
             new |= export_folder(git, checkout, folder, commits, there, ours)
-    old = checkout.files(exported)
-    for name in sorted(set(new) | set(old)):
-        mine = old.get(name)
-        if new.get(name) != mine and (digest(mine) if mine is not None else None) != imported.files.get(name):
+    now = checkout.digests(exported)
+    for name in differing(new, old):
+        if now.get(name) != imported.files.get(name):
             raise Error(f"{name} is not as it was at make import, and export would overwrite it",
                         "git stash it, make export, git stash pop")
     check_leads_back(git, checkout, new, old, exported)

@@ -4,6 +4,7 @@
 A configuration must be what its name says: a symbol that Kconfig drops beyond those listed is a failure.
 """
 
+import contextlib
 import copy
 import dataclasses
 import pathlib
@@ -16,6 +17,7 @@ from ..base.progress import objects_built
 from ..kernel.kbuild import Build
 from ..kernel.tree import lend, replace, series, touched_by
 
+HERE = "tests/tools/mmb/series/configurations.py"
 OBJECTS = ["mm/page_alloc.o", "mm/mm_batch_modes.o", "mm/mm_batch/mm_batch.o", "rust/bindings.o"]
 
 
@@ -28,6 +30,7 @@ class Variant:
     cc: str = ""
     distribution: bool = False
     edit: tuple = ()  # file, text, replacement: for what no Kconfig allows
+    becomes: dict = dataclasses.field(default_factory=dict)  # what Kconfig must make of it, as of the settings
 
     @property
     def folder(self):
@@ -48,11 +51,12 @@ FULL = [
     Variant("no RUST_INLINE_HELPERS", {"RUST_INLINE_HELPERS": "n"}),
     Variant("PREEMPT_RT", {"PREEMPT_RT": "y"},
             ("TRANSPARENT_HUGEPAGE", "TRANSPARENT_HUGEPAGE_MADVISE", "NUMA_BALANCING", "TEST_HMM")),
-    Variant("gcc for C", {"RUST_INLINE_HELPERS": "n"}, cc="cc"),
+    Variant("gcc for C", {"RUST_INLINE_HELPERS": "n"}, cc="cc", becomes={"CC_IS_GCC": "y"}),
     # 48 bits: with 52, arm64's headers leave the width of a section to the boot, which page flags cannot have.
     Variant("SPARSEMEM without VMEMMAP (arm64)", {"ARM64_VA_BITS_48": "y"},
             ("DEVICE_PRIVATE", "MEMORY_HOTPLUG", "MEMORY_HOTREMOVE", "TEST_HMM", "ZONE_DEVICE"), arch="arm64",
-            edit=("arch/arm64/Kconfig", "\tselect SPARSEMEM_VMEMMAP_ENABLE\n", "")),
+            edit=("arch/arm64/Kconfig", "\tselect SPARSEMEM_VMEMMAP_ENABLE\n", ""),
+            becomes={"SPARSEMEM": "y", "SPARSEMEM_VMEMMAP": "n"}),
 ]
 
 
@@ -66,92 +70,58 @@ def altered(text, settings):
 
 def wrong(config, settings):
     """The settings that a .config does not have."""
-    bad = []
-    for symbol, value in settings.items():
-        found = re.search(rf"^CONFIG_{symbol}=(.*)$", config, re.M)
-        if (found.group(1) if found else "n") != value:
-            bad.append(f"{symbol}={found.group(1) if found else 'n'}")
-    return bad
-
+    found = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))
+    return [f"{name}={found.get(name, 'n')}" for name, value in settings.items() if found.get(name, "n") != value]
 
 
 def warned(log, tree, names):
     """What clang, gcc and rustc said of our files, and of these of the kernel's; the folder that the tree is in may be
     called like ours."""
-    ours = rf"(?:\S*mm_batch\S*|(?:\./)?(?:{'|'.join(map(re.escape, sorted(names)))})\S*)"
+    ours = rf"(?:\S*mm_batch\S*|(?:\.\.?/)?(?:{'|'.join(map(re.escape, sorted(names)))})\S*)"
     said = rf"^{ours}: warning: .*$|^warning: .*\n *--> {ours}$"
     return re.findall(said, log.replace(f"{tree}/", ""), re.M)
 
 
-class VariantBuild:
-    """A configuration in a folder of its own, of a tree that has the whole series."""
-
-    def __init__(self, base, tree, variant):
-        self.variant = variant
-        if variant.distribution:
-            base = copy.copy(base)
-            base.config = distribution_config()
-        self.build = Build(base, tree, variant.arch, variant.folder)
-        # The compiler of C alone: the rest of the toolchain is the same.
-        self.build.compiler = variant.cc or "clang"
-
-    def configure(self):
-        """Sets .config; what is not as the name says is an error."""
-        variant, build = self.variant, self.build
-        build.out.mkdir(parents=True, exist_ok=True)
-        text = altered("" if variant.distribution else build.fragments(), variant.settings)
-        dropped = {s.removeprefix("CONFIG_") for s in build.kconfig(text)}
-        config = (build.out / ".config").read_text()
-        bad = sorted(dropped - set(variant.drops)) + wrong(config, variant.settings)
-        if variant.cc and not re.search(r"^CONFIG_CC_IS_GCC=y$", config, re.M):
-            bad.append("CC_IS_GCC")
-        if variant.edit and not re.search(r"^CONFIG_SPARSEMEM=y$", config, re.M):
-            bad.append("SPARSEMEM")
-        if variant.edit and re.search(r"^CONFIG_SPARSEMEM_VMEMMAP=y$", config, re.M):
-            bad.append("SPARSEMEM_VMEMMAP=y")
-        if bad:
-            raise Error(f"{variant.name}: Kconfig dropped {', '.join(bad)}",
-                        "correct tests/tools/mmb/series/configurations.py, or the configuration")
-
-    def make(self):
-        """Configures and builds: code and a line."""
-        try:
-            with Edited(self.build, self.variant.edit):
-                self.configure()
-                for name in OBJECTS:
-                    (self.build.out / name).unlink(missing_ok=True)
-                run(self.build.command("mm/", "rust/"), self.build.log, f"building {self.variant.name}", on_line=objects_built())
-        except Error as error:
-            return FAIL, str(error)
-        absent = [name for name in OBJECTS if not (self.build.out / name).exists()]
-        if absent:
-            return FAIL, f"not built: {', '.join(absent)}"
-        warnings = warned(self.build.log.read_text(), self.build.tree, touched_by(series()))
-        return (FAIL, warnings[0]) if warnings else (PASS, "mm/ and rust/ built")
+def configure(build, variant):
+    """Sets .config; what is not as the name says is an error."""
+    build.out.mkdir(parents=True, exist_ok=True)
+    text = altered("" if variant.distribution else build.fragments(), variant.settings)
+    dropped = {s.removeprefix("CONFIG_") for s in build.kconfig(text)}
+    config = (build.out / ".config").read_text()
+    if bad := sorted(dropped - set(variant.drops)) + wrong(config, variant.settings | variant.becomes):
+        raise Error(f"{variant.name}: Kconfig dropped {', '.join(bad)}", f"correct {HERE}, or the configuration")
 
 
-class Edited:
+def build_variant(base, tree, variant):
+    """Configures and builds a tree that has the whole series, in a folder of its own: code and a line."""
+    if variant.distribution:
+        base = copy.copy(base)
+        base.config = pathlib.Path(brought("config"))
+    build = Build(base, tree, variant.arch, variant.folder)
+    # The compiler of C alone: the rest of the toolchain is the same.
+    build.compiler = variant.cc or "clang"
+    with edited(tree, *variant.edit):
+        configure(build, variant)
+        for name in OBJECTS:
+            (build.out / name).unlink(missing_ok=True)
+        run(build.command("mm/", "rust/"), build.log, f"building {variant.name}", on_line=objects_built())
+    if absent := [name for name in OBJECTS if not (build.out / name).exists()]:
+        return FAIL, f"not built: {', '.join(absent)}"
+    warnings = warned(build.log.read_text(), tree, touched_by(series()))
+    return (FAIL, warnings[0]) if warnings else (PASS, "mm/ and rust/ built")
+
+
+@contextlib.contextmanager
+def edited(tree, name=None, old="", new=""):
     """A file of the tree, changed for as long as this lasts."""
-
-    def __init__(self, build, edit):
-        self.edit = edit
-        if edit:
-            lend(build.tree, edit[0])
-            self.file = build.tree / edit[0]
-            self.before = self.file.read_bytes()
-
-    def __enter__(self):
-        if self.edit:
-            _, old, new = self.edit
-            if old.encode() not in self.before:
-                raise Error(f"{self.file} has no line {old.strip()!r}", "correct tests/tools/mmb/series/configurations.py")
-            replace(self.file, self.before.replace(old.encode(), new.encode(), 1))
-
-    def __exit__(self, *_):
-        if self.edit:
-            replace(self.file, self.before)
-
-
-def distribution_config():
-    """Debian's configuration, fetched."""
-    return pathlib.Path(brought("config"))
+    if name:
+        lend(tree, [name])
+        before = (tree / name).read_text()
+        if old not in before:
+            raise Error(f"{tree / name} has no line {old.strip()!r}", f"correct {HERE}")
+        replace(tree / name, before.replace(old, new, 1).encode())
+    try:
+        yield
+    finally:
+        if name:
+            replace(tree / name, before.encode())

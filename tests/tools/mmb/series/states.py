@@ -12,8 +12,9 @@ import subprocess
 from ..base.cache import write_atomically
 from ..base.errors import FAIL, PASS, Error
 from ..base.process import run
-from ..base.progress import objects_built
-from ..kernel.tree import replace
+from ..base.progress import known, objects_built
+from ..kernel.kbuild import tool_versions
+from ..kernel.tree import put_back
 from ..guest import initrd
 from ..guest.boot import boot
 from ..suites.ktap import verdict
@@ -27,29 +28,18 @@ class States:
 
     def __init__(self, build, git):
         self.build, self.git = build, git
-        self.commits = ["base"] + git("rev-list", "--reverse", "base..HEAD").split()
+        self.commits = ["base", *git("rev-list", "--reverse", "base..HEAD").split()]
+        self.last = len(self.commits) - 1
         self.names = git("diff", "--name-only", "base", "HEAD").split()
         self.stamp = build.base.work / f"{build.out.name}-states.json"
-        try:
-            self.passed = json.loads(self.stamp.read_text())
-        except (OSError, ValueError):
-            self.passed = {}
+        self.passed = known(self.stamp)
         self.new_symbols = None  # of Kconfig, by the series
-        self.tools = "".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout
-                             for command in (["rustc", "-vV"], ["clang", "--version"]))
-
-    def subject(self, index):
-        return self.git("log", "-1", "--format=%s", self.commits[index])
+        self.tools = tool_versions()
 
     def enter(self, index):
         """Gives the tree the content that it has after so many patches."""
         self.git("checkout", "-q", self.commits[index])
-        for name in self.names:
-            source, target = self.git.folder / name, self.build.tree / name
-            if source.exists():
-                replace(target, source.read_bytes())
-            else:
-                target.unlink(missing_ok=True)
+        put_back(self.git.folder, self.build.tree, self.names)
 
     def key(self, index, what):
         """Changes with anything that decides what is built."""
@@ -58,44 +48,41 @@ class States:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def is_done(self, index, what):
-        return self.key(index, what) in self.passed
+        """Whether it has passed, or what does more."""
+        return any(self.key(index, one) in self.passed for one in (what, "booted" if what == "built" else what))
 
-    def mark(self, index, what, value=True):
-        self.passed[self.key(index, what)] = value
+    def mark(self, index, what):
+        self.passed[self.key(index, what)] = True
         write_atomically(self.stamp, json.dumps(self.passed, indent=1))
 
-    def text(self, on):
-        """The release configuration, with or without what the series adds."""
-        text = self.build.fragments()
-        if on:
-            return text
-        return re.sub(r"^CONFIG_\w*MM_BATCH\w*=.*$", "", text, flags=re.M) + "# CONFIG_MM_BATCH is not set\n"
-
     def configure(self, index, on=True):
-        """Configures a state. Only what the series adds later may be dropped."""
-        dropped = set(self.build.kconfig(self.text(on)))
+        """Configures a state, with or without what the series adds. Only what it adds later may be dropped."""
+        text = self.build.fragments()
+        if not on:
+            text = re.sub(r"^CONFIG_\w*MM_BATCH\w*=.*$", "", text, flags=re.M) + "# CONFIG_MM_BATCH is not set\n"
+        dropped = set(self.build.kconfig(text))
         if index == 0:
             self.new_symbols = dropped
             return
-        whole = index == len(self.commits) - 1
-        bad = dropped - (set() if whole or not on else self.new_symbols)
-        if bad:
+        later = self.new_symbols if on and index < self.last else set()
+        if bad := dropped - later:
             raise Error(f"the configuration dropped {', '.join(sorted(bad))} after patch {index}",
                         "see what the patch does to Kconfig")
 
     def make(self, *targets):
-        run(self.build.command(*targets),
-            self.build.base.work / f"{self.build.out.name}-states.log", "building " + " ".join(targets),
-            on_line=objects_built())
+        log = self.build.base.work / f"{self.build.out.name}-states.log"
+        run(self.build.command(*targets), log, "building " + " ".join(targets), on_line=objects_built())
 
-    def compile(self, index, whole, on=True):
-        """Builds a state: the image, or only what the series is about."""
+    def compile(self, index, whole=False, on=True):
+        """Builds a state, the image or only what the series is about: code and a line."""
         self.enter(index)
         self.configure(index, on)
-        self.make(self.build.image.name if whole else "mm/", *([] if whole else ["rust/"]))
+        self.make(*([self.build.image.name] if whole else ["mm/", "rust/"]))
+        return PASS, "mm/ and rust/ built"
 
     def boot(self, index):
-        """Boots a state to init, with its KUnit suites on: code and a line."""
+        """Builds a state, and boots it to init with its KUnit suites on: code and a line."""
+        self.compile(index, whole=True)
         folder = self.build.base.work / "series-boot"
         archive = initrd.archive(folder, UP)
         log = folder / f"{index:04}.log"
@@ -109,18 +96,17 @@ class States:
         code, line = verdict(self.build.tree, log)
         return code, f"booted, KUnit: {line}" + ("" if code == PASS else f" (console: {log})")
 
-    def off(self, unpatched):
-        """The whole series, built with and without its option: what the latter has of the former."""
-        last = len(self.commits) - 1
-        self.compile(last, whole=True)
-        on = self.symbols()
-        self.compile(last, whole=True, on=False)
+    def off(self):
+        """What the whole series without its option has of what it adds with it: code and a line."""
+        found = []
+        for index, on in (0, True), (self.last, True), (self.last, False):
+            self.compile(index, whole=True, on=on)
+            found.append(self.symbols())
         plain = self.added_by_plain_patches()
-        return left_over(unpatched, on, self.symbols(),
-                         lambda symbol: symbol.partition(".")[0] in plain or self.named_by_base(symbol))
+        return left_over(*found, lambda symbol: symbol.partition(".")[0] in plain or self.named_by_base(symbol))
 
     def added_by_plain_patches(self):
-        """The words of what patches add that know nothing of mm_batch: fixes and refactoring, which are always there."""
+        """The words of what patches add that know nothing of mm_batch: fixes and refactoring, always there."""
         words = set()
         for commit in self.commits[1:]:
             added = "\n".join(re.findall(r"^\+.*", self.git("show", "--format=", commit), re.M))

@@ -12,16 +12,21 @@ import re
 import shutil
 import subprocess
 import tempfile
+from itertools import chain
 
 from ..base.cache import TOP, alone
 from ..base.errors import PASS, Error, say
-from ..kernel.tree import SERIES, Base, our_files, patches_of, touched_by
+from ..kernel.tree import SERIES, Base, our_files, patches_of, put_back, touched_by
 
 OUT = TOP / "out/series"
 AUTHOR = "mm_batch developers <mm_batch@localhost>"
 # The committer's, which is the cover letter's: a fixed one, or every run would differ.
 DATE = "2026-11-20T23:00:00+0000"
-NUMBER = re.compile(r"^\d+-")
+
+
+def unnumbered(patch):
+    """The name by which a patch is known, wherever in its folder it is."""
+    return re.sub(r"^\d+-", "", patch.name)
 
 
 def reason(done):
@@ -54,9 +59,9 @@ class Git:
             folder.mkdir(parents=True)
             self("init", "-q", "-b", "series")
 
-    def run(self, *arguments, stdin=None):
-        return subprocess.run(["git", *map(str, arguments)], cwd=self.folder, env=self.env, input=stdin,
-                              capture_output=True, text=True)
+    def run(self, *arguments, stdin=None, text=True):
+        return subprocess.run(["git", *arguments], cwd=self.folder, env=self.env, input=stdin, capture_output=True,
+                              text=text)
 
     def __call__(self, *arguments, stdin=None):
         done = self.run(*arguments, stdin=stdin)
@@ -64,17 +69,9 @@ class Git:
             raise Error(f"git {arguments[0]} failed ({reason(done)})", f"look at {self.folder}")
         return done.stdout.strip()
 
-    def content(self, name):
-        """An object's content, to the byte."""
-        return subprocess.run(["git", "cat-file", "blob", name], cwd=self.folder, env=self.env, capture_output=True,
-                              check=True).stdout
-
     def commit_base(self, tree, names, version):
         """The base: those of the files that the tree has."""
-        for name in names:
-            if (tree / name).exists():
-                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(tree / name, self.folder / name)
+        put_back(tree, self.folder, names)
         self("add", "-A", "-f")
         self("commit", "-q", "--allow-empty", "-m", f"Linux {version}")
         self("tag", "base")
@@ -82,16 +79,14 @@ class Git:
 
 def listed(path, folder=TOP / "patches"):
     """patches/<folder>/files: patch without its number -> our files that come with it."""
-    table, patch = {}, None
-    source = folder / path / "files"
+    table, source = {}, folder / path / "files"
     for line in source.read_text().splitlines() if source.exists() else []:
         if not line.strip() or line.startswith("#"):
             continue
         if line[0] not in " \t":
-            patch = line.strip()
-            table[patch] = []
-        elif patch:
-            table[patch].append(line.strip())
+            names = table.setdefault(line.strip(), [])
+        elif table:
+            names.append(line.strip())
         else:
             raise Error(f"{source} names {line.strip()} before any patch", "begin with a patch's line")
     return table
@@ -106,100 +101,88 @@ class Plan:
 
     def __init__(self, folders, ours, top=TOP / "patches"):
         self.folder, self.ours = top, ours
-        self.paths = [p for p in folders if patches_of(p, top)]
-        self.tables = {p: listed(p, top) for p in self.paths}
+        self.patches = {p: patches_of(p, top) for p in folders if patches_of(p, top)}
+        self.tables = {p: listed(p, top) for p in self.patches}
         self.check()
         self.brought = self.ours | self.before()
 
     def check(self):
         seen = set()
         for path, table in self.tables.items():
-            source = self.folder / path / "files"
-            patches = {NUMBER.sub("", p.name) for p in patches_of(path, self.folder)}
+            source, patches = self.folder / path / "files", {unnumbered(p) for p in self.patches[path]}
             for patch, names in table.items():
                 if patch not in patches:
                     raise Error(f"{source} names {patch}, which is no patch there", "name it as its file is")
-                gone = sorted(set(names) - set(self.ours))
-                if gone:
-                    raise Error(f"{source} names {gone[0]}, which is not ours", "correct the table")
-                if again := sorted(set(names) & seen):
-                    raise Error(f"{source} names {again[0]}, which an earlier patch brings",
-                                "remove it there: what a later patch changes is a hunk of it")
-                seen |= set(names)
-        absent = sorted(set(self.ours) - seen)
-        if absent:
+                for name in sorted(set(names)):
+                    if name not in self.ours:
+                        raise Error(f"{source} names {name}, which is not ours", "correct the table")
+                    if name in seen:
+                        raise Error(f"{source} names {name}, which an earlier patch brings",
+                                    "remove it there: what a later patch changes is a hunk of it")
+                    seen.add(name)
+        if absent := sorted(set(self.ours) - seen):
             raise Error(f"no patch brings {', '.join(absent)}", f"name it in {self.folder}/<path>/files")
 
     def before(self):
         """Name -> content of our files that patches change, as they were before the first of these."""
-        changes = [(patch, touched_by([patch]) & set(self.ours))
-                   for path in self.paths for patch in patches_of(path, self.folder)]
-        names = set().union(*(names for _, names in changes))
+        patches = list(chain(*self.patches.values()))
+        names = touched_by(patches) & set(self.ours)
         with tempfile.TemporaryDirectory() as folder:
             git = Git(pathlib.Path(folder, "git"))
             write_files(git.folder, {name: self.ours[name] for name in names})
-            for patch, changed in reversed(changes):
-                if changed:
-                    done = git.run("apply", "-R", *(f"--include={name}" for name in changed), patch)
-                    if done.returncode:
-                        raise Error(f"{patch.name} does not lead to what we have ({reason(done)})",
-                                    "git stash what was changed, make import, and change it there")
+            for patch in reversed(patches):
+                changed = [f"--include={name}" for name in touched_by([patch]) & names]
+                if changed and (done := git.run("apply", "-R", *changed, patch)).returncode:
+                    raise Error(f"{patch.name} does not lead to what we have ({reason(done)})",
+                                "git stash what was changed, make import, and change it there")
             return {name: (git.folder / name).read_bytes() for name in names}
 
-    def files(self, path, patch):
-        """Our files that come with a patch, as they are then."""
-        return {name: self.brought[name] for name in self.tables[path].get(NUMBER.sub("", patch.name), [])}
+    def commit(self, git, path, sob=None):
+        """A commit for each of a folder's patches, with our files that come with it, as they are then."""
+        for patch in patches_of(path, self.folder):
+            # Who signs is the author: the first sign-off is the author's, and MAINTAINERS names somebody real.
+            mail = patch.read_text().replace(AUTHOR, sob or AUTHOR)
+            done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
+            if done.returncode:
+                raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
+            if names := self.tables.get(path, {}).get(unnumbered(patch)):
+                write_files(git.folder, {name: self.brought[name] for name in names})
+                git("add", "-A", "-f")
+                git("commit", "-q", "--amend", "--no-edit")
 
 
-def commit_patch(git, patch, files, sob):
-    """A patch and our files that come with it, as one commit."""
-    # Who signs is the author: the first sign-off is the author's, and MAINTAINERS names somebody real.
-    mail = patch.read_text().replace(AUTHOR, sob or AUTHOR)
-    done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
-    if done.returncode:
-        raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
-    write_files(git.folder, files)
-    git("add", "-A", "-f")
-    date = git("log", "-1", "--format=%aI")
-    git("commit", "-q", "--amend", "--no-edit", f"--date={date}")
-
-
-def base_line(base_tree, version):
-    """What the cover letter says of the base: a commit only if others can know it."""
-    head = subprocess.run(["git", "-C", base_tree, "rev-parse", "HEAD"], capture_output=True, text=True)
-    own = (base_tree / ".git").exists() and not head.returncode
-    return f"base-commit: {head.stdout.strip()} (Linux {version})" if own else f"base: Linux {version}"
-
-
-def cover(letter, source, base_tree, version):
+def cover(letter, source, base):
     """Git's cover letter with the path's subject and text in it."""
     head, _, text = source.read_text().partition("\n\n")
     subject = re.search(r"^Subject: (?:\[[^]]*\] *)?(.*)$", head, re.M).group(1)
     written = letter.read_text()
     written = written.replace("*** SUBJECT HERE ***", subject).replace("*** BLURB HERE ***", text.strip())
-    # Git knows the scratch repository's commit, which means nothing elsewhere.
-    written, n = re.subn(r"^base-commit: .*$", base_line(base_tree, version), written, flags=re.M)
+    # Git knows the scratch repository's commit, which means nothing elsewhere; one that others can know is said.
+    commit = subprocess.run(["git", "-C", base.tree, "rev-parse", "HEAD"], capture_output=True, text=True)
+    own = (base.tree / ".git").exists() and not commit.returncode
+    line = f"base-commit: {commit.stdout.strip()} (Linux {base.version})" if own else f"base: Linux {base.version}"
+    written, n = re.subn(r"^base-commit: .*$", line, written, flags=re.M)
     if n != 1:
         raise Error(f"git wrote no base into {letter.name}", "use git 2.30 or newer")
     letter.write_text(written.rstrip("\n") + "\n")
 
 
-def write_series(base_tree, version, scratch, out, plan, sob=None):
-    """Writes the folders; returns them."""
-    git = Git(scratch, sob or AUTHOR)
-    patches = [p for path in plan.paths for p in patches_of(path, plan.folder)]
-    git.commit_base(base_tree, touched_by(patches) | set(plan.ours), version)
+@alone("series")
+def write_series(base, out, sob=None, plan=None):
+    """Writes the series against the base; returns its folders."""
+    plan = plan or Plan(SERIES, our_files())
+    git = Git(base.work / "series-git", sob or AUTHOR)
+    git.commit_base(base.tree, touched_by(chain(*plan.patches.values())) | set(plan.ours), base.version)
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     before = "base"
-    for path in plan.paths:
-        for patch in patches_of(path, plan.folder):
-            commit_patch(git, patch, plan.files(path, patch), sob)
+    for path in plan.patches:
+        plan.commit(git, path, sob)
         git("tag", path)
         git("format-patch", "-q", "--cover-letter", "--zero-commit", "--no-signature", "--abbrev=12",
             "--base=base", "-o", part / path, f"{before}..{path}")
         letter = pathlib.Path(path, "0000-cover-letter.patch")
-        cover(part / letter, plan.folder / letter, base_tree, version)
+        cover(part / letter, plan.folder / letter, base)
         before = path
     for name, content in plan.ours.items():
         if (git.folder / name).read_bytes() != content:
@@ -207,25 +190,18 @@ def write_series(base_tree, version, scratch, out, plan, sob=None):
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     part.rename(out)
-    return [out / path for path in plan.paths]
-
-
-def written(base, out, sob=None):
-    """The series against the base, in a folder; returns its folders. Whoever comes second waits for seconds."""
-    with alone("series"):
-        return write_series(base.tree, base.version, base.work / "series-git", out, Plan(SERIES, our_files()), sob)
+    return [out / path for path in plan.patches]
 
 
 def unsigned_series(base):
-    """The series for a check, beside what the user made."""
-    return written(base, base.work / "series-out")
+    """The patches of the series for a check, beside what the user made."""
+    return [patch for folder in write_series(base, base.work / "series-out") for patch in patches_of(folder)]
 
 
 def make_series():
     """The verb: writes the series against the base, and says how to apply it."""
-    folders = written(Base(), OUT, os.environ.get("SOB"))
+    folders = write_series(Base(), OUT, os.environ.get("SOB"))
     for folder in folders:
-        nr = len(list(folder.glob("*.patch"))) - 1
-        say(f"{nr} patches and a cover letter in {folder.relative_to(TOP)}/")
+        say(f"{len(patches_of(folder))} patches and a cover letter in {folder.relative_to(TOP)}/")
     say("to apply: git am --empty=drop " + " ".join(f"{f.relative_to(TOP)}/*.patch" for f in folders))
     return PASS
