@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """The main job: build, boot, run every row in every mode in one boot, report."""
 
+import json
 import os
 import re
 
 from ..base.cache import TOP, write_atomically
-from ..base.errors import FAIL, PASS, Error, matching, say
-from ..paths.model import MIB, STRESS_MIB, WORKLOADS, mib, stress_mib
+from ..base.errors import Error, matching, say
+from ..paths.model import MIB, STRESS_MIB, mib, stress_mib
 from ..kernel.kbuild import flavour, named_config, staged_build
 from ..guest import initrd, payload
-from ..guest.boot import boot, emulator, kvm
-from . import events, report, rows
+from ..guest.boot import emulator, kvm
+from . import report, rows, verdict
 
 
 def chosen_rows(known):
@@ -38,44 +39,32 @@ class Boots:
 
     def run(self, selected, scale, runs, longer):
         """All of a row's runs are of one boot; returns the rows' lines."""
-        kinds = {kind: [row for row in selected if row.boot == kind] for kind in dict.fromkeys(r.boot for r in selected)}
-        lines, done, total = [], 0, all_runs(selected, self.build.named, runs)
-        for kind, some in kinds.items():
-            lines += self.boot(kind, some, scale, runs, longer, done, total)
-            done += all_runs(some, self.build.named, runs)
-        return lines
-
-    def boot(self, kind, selected, scale, runs, longer, before, total):
-        """Rows of one kind of boot. So many runs were before, of so many in all."""
         config = self.build.named
-        left = {row.workload: len(rows.runs_of(row, config, runs)) for row in selected}
-        archive = initrd.archive(self.folder, rows.job(selected, config, scale, runs, longer), self.modules,
-                               self.programs, arch=self.build.arch, debian=kind.debian)
-        console = self.folder / f"{kind.name}.console"
+        left = {row.workload: all_runs([row], config, runs) for row in selected}
         metrics = {row.workload: row.metric for row in selected}
-        seen = 0
+        total = sum(left.values())
 
         def count(line):
-            nonlocal seen
-            found = report.RESULT.search(line)
-            if found and metrics.get(found.group(2)) == found.group(4):
-                seen += 1
-                left[found.group(2)] -= 1
-                if not left[found.group(2)]:
-                    done = before + seen
-                    self.steps.progress(done / total, f"{done} of {total} runs, {line.split()[2]} done")
+            found = verdict.RESULT.search(line)
+            if found and metrics.get(found[2]) == found[4]:
+                left[found[2]] -= 1
+                if not left[found[2]]:
+                    done = total - sum(left.values())
+                    self.steps.progress(done / total, f"{done} of {total} runs, {found[2]} done")
 
-        limit = int(120 + 10 * seconds_of(selected, config, scale, runs) * longer)
-        ended = boot(self.build, initrd=archive, timeout=limit, log=console, on_line=count,
-                     finished=f"^{initrd.DONE}|^{initrd.FAILED}", **rows.guest(kind))
-        failed = initrd.failure(ended)
-        if ended.code != PASS or failed:
-            raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
-        lines, missing = report.lines_of(selected, report.collect(ended.lines), config, scale,
-                                         events.collect_notes(ended.lines))
-        wanted = all_runs(selected, config, runs)
-        if missing or seen != wanted:
-            raise Error(", ".join(missing) or f"{seen} of {wanted} results", f"the console is in {console}")
+        lines = []
+        for kind in dict.fromkeys(row.boot for row in selected):
+            some = [row for row in selected if row.boot == kind]
+            console = self.folder / f"{kind.name}.console"
+            printed = rows.done(self.build, console, rows.job(some, config, scale, runs, longer), self.modules,
+                                self.programs, kind.debian, on_line=count, **rows.guest(kind),
+                                timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer))
+            found, missing = verdict.lines_of(some, printed, config, scale)
+            wanted, lost = all_runs(some, config, runs), sum(left[row.workload] for row in some)
+            if missing or lost:
+                cause = ", ".join(missing) or f"{wanted - lost} of {wanted} results"
+                raise Error(cause, f"the console is in {console}")
+            lines += found
         return lines
 
 
@@ -86,13 +75,7 @@ def all_runs(selected, config, runs):
 
 def seconds_of(selected, config, scale, runs):
     """How long they take, about."""
-    return sum(row.seconds(scale) * len(rows.runs_of(row, config, runs)) for row in selected)
-
-
-def guest_files(build, steps):
-    """The modules and programs that rows run. Their step is payload.STEP."""
-    names = sorted({program for row in rows.ROWS for program in row.boot.programs})
-    return payload.modules(build, steps), [payload.program(build, WORKLOADS / name) for name in names]
+    return sum(row.seconds(scale) * all_runs([row], config, runs) for row in selected)
 
 
 def fetch(arch, selected):
@@ -122,7 +105,7 @@ def evaluate(arch, scale):
         f", workers of {stress_mib()} MiB" if stress_mib() != STRESS_MIB else "")
     fetch(arch, selected)
     build, steps = staged_build(arch, "evaluate", payload.STEP | {run_step: seconds})
-    modules, programs = guest_files(build, steps)
+    modules, programs = payload.modules(build, steps), payload.workloads(build)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
     folder = build.base.work / f"{build.out.name}-evaluate"
     boots = Boots(build, modules, programs, folder, steps)
@@ -143,11 +126,8 @@ def evaluate(arch, scale):
     tracked = (scale == "full" or not release or arch != "x86_64") and len(selected) == len(known) and not wall and not any(
         os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "STRESS_MIB", "KDIR"))
     where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
-    write_atomically(where / "results.json", report.to_json(data))
+    write_atomically(where / "results.json", json.dumps(data, indent=1) + "\n")
     write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
     print(report.console(lines, config))
     say(f"written: {where}/results.json, report.md")
-    problems = [p for line in lines for p in line.problems(not wall, config)]
-    for problem in problems:
-        say(f"not met: {problem}")
-    return FAIL if problems else PASS
+    return verdict.judged(p for line in lines for p in line.problems(not wall, config))

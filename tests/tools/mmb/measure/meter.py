@@ -9,11 +9,12 @@ import re
 import statistics
 
 from ..base.cache import TOP
-from ..base.errors import FAIL, PASS, Error, say
+from ..base.errors import PASS, Error, say
 from ..kernel.kbuild import staged_build
-from ..guest import initrd, payload
-from ..guest.boot import boot
+from ..guest import payload
 from .report import text_table
+from .rows import done
+from .verdict import judged
 
 MIB = 256
 RUNS = 3
@@ -22,6 +23,8 @@ SHAPES = ((2048, "whole"), (2048, "split"), (64, "whole"), (4, "whole"))
 # What each run must show. Flushes of TLBs are left out: not every architecture counts them.
 NEEDED = {"calls", "pages", "ns", "ns_net", "runs", "run_pages", "runs_1", "flush_dirty_asked", "flush_dirty_done",
           "flush_asked", "flush_done", "cost_inside", "cost_call", "cost_run"}
+FLUSHES = ("flush_dirty_asked", "flush_dirty_done", "flush_asked", "flush_done",
+           "tlb_local_flush_one", "tlb_local_flush_all", "tlb_remote_flush")
 # How far what the meter costs may be from what it says that it costs, in parts of a whole call.
 COST_LIMIT = 0.01
 
@@ -41,32 +44,27 @@ run() {{
 
 
 def job():
-    lines = ["selftest"]
-    for kib, how in SHAPES:
-        lines += [f"run {kib} {how} {on}" for _ in range(RUNS) for on in (0, 1)]
-    return JOB + "\n".join(lines + ["selftest"]) + "\n"
+    runs = [f"run {kib} {how} {on}" for kib, how in SHAPES for _ in range(RUNS) for on in (0, 1)]
+    return JOB + "\n".join(["selftest", *runs, "selftest"]) + "\n"
 
 
 class Results:
-    """What a boot printed: the self tests, and each run's stats by (KiB, how, meter on)."""
+    """What a boot printed: the self tests, and each run's figures by (KiB, how, meter on)."""
 
     def __init__(self, lines):
         self.selftests, self.runs = [], {}
-        open_runs = {}
         for line in lines:
             if found := re.fullmatch(r"SELFTEST (\w+) (\w+)", line):
-                name, value = found.groups()
-                if name == "known_whole":
+                if found[1] == "known_whole":
                     self.selftests.append({})
-                self.selftests[-1][name] = value
+                self.selftests[-1][found[1]] = found[2]
             elif found := re.fullmatch(r"PAGEOUT ([01]) (\d+) (\w+) ns (\d+) pages (\d+) left (\d+) idle \d+", line):
-                on, kib, how, ns, pages, left = found.groups()
-                run = {"whole": int(ns), "in_all": int(pages), "left": int(left)}
-                open_runs[(on, kib, how)] = run
-                self.runs.setdefault((int(kib), how, on == "1"), []).append(run)
+                run = {"whole": int(found[4]), "in_all": int(found[5]), "left": int(found[6])}
+                self.runs.setdefault((int(found[2]), found[3], found[1] == "1"), []).append(run)
             elif found := re.fullmatch(r"METER ([01]) (\d+) (\w+) (\w+) ([\d.]+)", line):
-                on, kib, how, name, value = found.groups()
-                open_runs.get((on, kib, how), {})[name] = float(value)
+                # Of the last run that there is.
+                for run in self.runs.get((int(found[2]), found[3], found[1] == "1"), [])[-1:]:
+                    run[found[4]] = float(found[5])
 
     def median(self, kib, how, on, name):
         return statistics.median(run[name] for run in self.runs[(kib, how, on)])
@@ -113,12 +111,10 @@ def cost_table(results):
     """What unmapping costs, per page in try_to_unmap(), and in the whole call."""
     rows = [["folio", "net/page", "raw/page", "meter off", "meter on", "meter's cost", "by its account"]]
     for kib, how in SHAPES:
-        net, raw = (results.median(kib, how, True, n) / results.median(kib, how, True, "pages")
-                    for n in ("ns_net", "ns"))
-        off, on = (results.median(kib, how, x, "whole") / 1e6 for x in (False, True))
-        seen, said = results.cost(kib, how)
-        rows.append([f"{kib} KiB {how}", f"{net:.1f}", f"{raw:.1f}", f"{off:.2f} M", f"{on:.2f} M",
-                     f"{seen / 1e6:.2f} M", f"{said / 1e6:.2f} M"])
+        net, raw, pages = (results.median(kib, how, True, name) for name in ("ns_net", "ns", "pages"))
+        whole = [*(results.median(kib, how, on, "whole") for on in (False, True)), *results.cost(kib, how)]
+        rows.append([f"{kib} KiB {how}", f"{net / pages:.1f}", f"{raw / pages:.1f}",
+                     *(f"{n / 1e6:.2f} M" for n in whole)])
     return rows
 
 
@@ -127,18 +123,14 @@ def count_table(results):
     rows = [["folio", "calls", "runs", "pages/run", "dirty flushes asked", "done", "flushes asked", "done",
              "local TLB flushes, page", "all", "shootdowns", "run lengths"]]
     for kib, how in SHAPES:
-        def count(name):
-            # Not every architecture counts TLB flushes.
-            if any(name not in run for run in results.runs[(kib, how, True)]):
-                return "-"
-            return f"{results.median(kib, how, True, name):.0f}"
-
-        names = [n for n in results.runs[(kib, how, True)][0] if re.fullmatch(r"runs_\d+", n)]
-        lengths = " ".join(f"{n[5:]}:{count(n)}" for n in names if count(n) != "0")
+        runs = results.runs[(kib, how, True)]
+        # Not every architecture counts TLB flushes.
+        counts = {n: f"{results.median(kib, how, True, n):.0f}" for n in runs[0] if all(n in run for run in runs)}
+        lengths = " ".join(f"{name[5:]}:{count}" for name, count in counts.items()
+                           if re.fullmatch(r"runs_\d+", name) and count != "0")
         mean = results.median(kib, how, True, "run_pages") / results.median(kib, how, True, "runs")
-        rows.append([f"{kib} KiB {how}", count("calls"), count("runs"), f"{mean:.1f}", count("flush_dirty_asked"),
-                     count("flush_dirty_done"), count("flush_asked"), count("flush_done"),
-                     count("tlb_local_flush_one"), count("tlb_local_flush_all"), count("tlb_remote_flush"), lengths])
+        rows.append([f"{kib} KiB {how}", counts["calls"], counts["runs"], f"{mean:.1f}",
+                     *(counts.get(name, "-") for name in FLUSHES), lengths])
     return rows
 
 
@@ -151,37 +143,25 @@ def meter(arch):
     steps.start("pageout", "building the workload")
     program = payload.program(build, TOP / "tests/kernel/workloads/pageout.c")
     steps.start(boot_step, f"booting, {runs} runs")
-    folder = build.base.work / f"{build.out.name}-meter"
-    archive = initrd.archive(folder, job(), files=[program], arch=build.arch)
-    console, seen = folder / "console.log", 0
+    console, seen = build.base.work / f"{build.out.name}-meter/console.log", 0
 
     def count(line):
         nonlocal seen
-        if line.startswith("PAGEOUT"):
-            seen += 1
-            if seen % (2 * RUNS) == 0:
-                steps.progress(seen / runs, f"{seen} of {runs} runs")
+        seen += line.startswith("PAGEOUT")
+        if line.startswith("PAGEOUT") and seen % (2 * RUNS) == 0:
+            steps.progress(seen / runs, f"{seen} of {runs} runs")
 
-    ended = boot(build, "quiet loglevel=3", initrd=archive, timeout=120 + 40 * runs, log=console,
-                 finished=f"^{initrd.DONE}|^{initrd.FAILED}", on_line=count)
-    failed = initrd.failure(ended)
-    if ended.code != PASS or failed:
-        raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
+    results = Results(done(build, console, job(), programs=[program], arguments="quiet loglevel=3",
+                           timeout=120 + 40 * runs, on_line=count))
     steps.done()
-
-    results = Results(ended.lines)
-    problems = list(results.problems())
-    for problem in problems:
-        say(f"not met: {problem}")
-    if problems:
+    if code := judged(results.problems()):
         say(f"the console is in {console}")
-        return FAIL
+        return code
     print(f"Guest instructions, {MIB} MiB of anonymous memory, MADV_PAGEOUT to zram, each path in its "
           f"default mode; medians of {RUNS} runs\n")
     print(text_table(cost_table(results)) + "\n")
     print(text_table(count_table(results)) + "\n")
-    kib, how = SHAPES[0]
-    inside, call, run = (results.median(kib, how, True, f"cost_{n}") for n in ("inside", "call", "run"))
+    inside, call, run = (results.median(*SHAPES[0], True, f"cost_{n}") for n in ("inside", "call", "run"))
     print(f"The meter's own cost: {call:.1f} per call, {inside:.1f} of it inside of what it measures, "
           f"and {run:.1f} per run; off, a nop in each place")
     for test in results.selftests:

@@ -15,15 +15,17 @@ import os
 import pathlib
 import re
 import subprocess
+from collections import Counter
 
-from ..base.errors import FAIL, PASS, Error, say
+from ..base.errors import Error
 from ..base.process import run
 from ..kernel.kbuild import staged_build
-from ..guest import initrd, payload
-from ..guest.boot import MACHINES, boot, kvm
+from ..guest import payload
+from ..guest.boot import MACHINES, kvm, version
 from . import rows
-from .evaluate import Boots, chosen_rows, configuration, guest_files, refuse_debug
+from .evaluate import Boots, chosen_rows, configuration, refuse_debug
 from .report import text_table
+from .verdict import judged
 
 PLUGIN = pathlib.Path(__file__).with_name("plugin") / "profile.c"
 MORE = 3  # times as long is the second boot
@@ -39,9 +41,11 @@ class Symbols:
     """Names of kernel code addresses."""
 
     def __init__(self, lines):
-        """(address, kind, name) as nm and /proc/kallsyms have them, in any order."""
-        by_address = {}
-        for address, kind, name in lines:
+        """Lines of nm or /proc/kallsyms, in any order; what has no address is left out."""
+        by_address, self.where = {}, {}
+        for found in filter(None, (re.fullmatch(r"([0-9a-f]+) (\w) (.*?)(\t\[\w+\])?", line) for line in lines)):
+            address, kind, name = int(found[1], 16), found[2], found[3]
+            self.where[name] = address
             if kind in "tTwW" and not name.startswith(("__pfx_", "__cfi_", ".")):
                 # Of several names of one address, a global one that marks no section.
                 by_address.setdefault(address, []).append((name.endswith("_start"), kind not in "TW", name))
@@ -54,20 +58,11 @@ class Symbols:
         return self.names[at].removesuffix(".cold") if at >= 0 else None
 
 
-def parsed(lines):
-    """Lines of nm or /proc/kallsyms; what has no address is left out."""
-    fields = (re.fullmatch(r"([0-9a-f]+) (\w) (.*?)(\t\[\w+\])?", line) for line in lines)
-    return [(int(f[1], 16), f[2], f[3]) for f in fields if f]
-
-
 class Image(Symbols):
     """The kernel's own symbols, and where its image lies."""
 
-    def __init__(self, vmlinux, arch):
-        nm = subprocess.run(["llvm-nm", "--demangle", vmlinux], capture_output=True, text=True, check=True).stdout
-        symbols = parsed(nm.splitlines())
-        super().__init__(symbols)
-        self.where = {name: address for address, _, name in symbols}
+    def __init__(self, lines, arch):
+        super().__init__(lines)
         self.start, self.end, self.syscall = self.where["_text"], self.where["_end"], SYSCALL[arch]
 
     def span(self, name):
@@ -93,7 +88,7 @@ def functions(dump, image, modules):
     """{function: instructions} of the plugin's file."""
     if not dump or dump[-1] != "end":
         raise Error("QEMU wrote no whole profile", "check the disk's free space, then run the same command again")
-    found = {}
+    found = Counter()
     for line in dump[:-1]:
         pc, _, executed = (int(x, 16) for x in line.split())
         if pc < KERNEL:
@@ -102,8 +97,8 @@ def functions(dump, image, modules):
             name = image.name(pc) or "?"
         else:
             name = modules.name(pc) or "code of other modules"
-        found[name] = found.get(name, 0) + executed
-    return found
+        found[name] += executed
+    return dict(found)
 
 
 def per_unit(few, many):
@@ -115,24 +110,14 @@ def per_unit(few, many):
 def table(by_mode, figures, unit):
     """Functions by size, cut where they are below CUT in every mode; sums, and the figures they should be."""
     sums = {mode: sum(found.values()) for mode, found in by_mode.items()}
-
-    def share(name):
-        return max(found.get(name, 0) / sums[mode] for mode, found in by_mode.items())
-
-    def largest(name):
-        return max(found.get(name, 0) for found in by_mode.values())
-
-    names = sorted({name for found in by_mode.values() for name in found}, key=largest, reverse=True)
-    shown = [name for name in names if share(name) >= CUT]
-    rest = [name for name in names if name not in shown]
-    out = [[f"instructions per {unit}", *by_mode, ""]]
-    for name in shown:
-        out.append([name, *(f"{found.get(name, 0):.2f}" for found in by_mode.values()), ""])
-    out.append([f"the rest, each below {CUT:.0%}",
-                *(f"{sum(found.get(name, 0) for name in rest):.2f}" for found in by_mode.values()), ""])
-    out.append(["sum", *(f"{sums[mode]:.2f}" for mode in by_mode), ""])
-    out.append(["as make evaluate measures it", *(f"{figures[mode]:.2f}" for mode in by_mode), ""])
-    return out
+    sizes = {name: [found.get(name, 0) for found in by_mode.values()] for found in by_mode.values() for name in found}
+    shown = {name: size for name, size in sorted(sizes.items(), key=lambda item: max(item[1]), reverse=True)
+             if max(part / whole for part, whole in zip(size, sums.values())) >= CUT}
+    shown[f"the rest, each below {CUT:.0%}"] = [
+        sum(found[name] for name in found if name not in shown) for found in by_mode.values()]
+    shown |= {"sum": sums.values(), "as make evaluate measures it": [figures[mode] for mode in by_mode]}
+    return [[f"instructions per {unit}", *by_mode, ""],
+            *([name, *(f"{value:.2f}" for value in values), ""] for name, values in shown.items())]
 
 
 def problems(by_mode, figures, noise):
@@ -143,8 +128,7 @@ def problems(by_mode, figures, noise):
 
 
 def build_plugin(build):
-    version = subprocess.run([MACHINES[build.arch][0], "--version"], capture_output=True, text=True).stdout
-    major = int(re.search(r"version (\d+)\.", version).group(1))
+    major = int(version(MACHINES[build.arch][0]).split(".")[0])
     out = build.base.work / f"{build.out.name}-profile/libprofile.so"
     out.parent.mkdir(exist_ok=True)
     part = out.with_name(out.name + ".part")
@@ -167,29 +151,16 @@ set_mode {row.path} {mode}
 {part * row.parts_for("short", longer)}"""
 
 
-class Profiles:
-    """Boots under the plugin."""
-
-    def __init__(self, build, modules, programs, plugin):
-        self.build, self.modules, self.programs, self.plugin = build, modules, programs, plugin
-        self.image = Image(build.out / "vmlinux", build.arch)
-
-    def measure(self, row, mode, longer):
-        """(units, {function: instructions}) of one boot."""
-        folder = self.plugin.parent
-        dump, console = folder / "blocks", folder / f"console-{mode}.log"
-        dump.unlink(missing_ok=True)
-        option = f"{self.plugin},out={dump},{self.image.window(row)}"
-        archive = initrd.archive(folder, job(row, mode, longer), self.modules, self.programs, self.build.arch)
-        ended = boot(self.build, initrd=archive, timeout=900, log=console, more=["-plugin", option],
-                     **rows.guest(row.boot))
-        # QEMU must exit by itself to write the counts, so the guest's end is its power off.
-        failed = initrd.failure(ended)
-        if ended.code != PASS or failed or initrd.DONE not in ended.lines:
-            raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
-        symbols = Symbols(parsed(line[len("SYMBOL "):] for line in ended.lines if line.startswith("SYMBOL ")))
-        found = functions(dump.read_text().splitlines() if dump.exists() else [], self.image, symbols)
-        return without_meter(ended.lines, found)
+def measure(boots, image, plugin, row, mode, longer):
+    """(units, {function: instructions}) of one boot under the plugin."""
+    dump = plugin.with_name("blocks")
+    dump.unlink(missing_ok=True)
+    # QEMU must exit by itself to write the counts, so the guest's end is its power off.
+    lines = rows.done(boots.build, plugin.with_name(f"console-{mode}.log"), job(row, mode, longer), boots.modules,
+                      boots.programs, finished=None, timeout=900,
+                      more=["-plugin", f"{plugin},out={dump},{image.window(row)}"], **rows.guest(row.boot))
+    modules = Symbols(line.removeprefix("SYMBOL ") for line in lines if line.startswith("SYMBOL "))
+    return without_meter(lines, functions(dump.read_text().splitlines() if dump.exists() else [], image, modules))
 
 
 def without_meter(lines, found):
@@ -220,23 +191,22 @@ def profile(arch):
     figure_step, boots_step = f"{arch} {row.workload} figure", f"{arch} {row.workload} profile {len(modes)}"
     more = {"plugin": 2, figure_step: 15, boots_step: 25 * len(modes)}
     build, steps = staged_build(arch, "profile", payload.STEP | more)
-    modules, programs = guest_files(build, steps)
+    modules, programs = payload.modules(build, steps), payload.workloads(build)
     steps.start("plugin", "building the plugin")
-    profiles = Profiles(build, modules, programs, build_plugin(build))
+    plugin = build_plugin(build)
+    nm = subprocess.run(["llvm-nm", "--demangle", build.out / "vmlinux"], capture_output=True, text=True, check=True)
+    image = Image(nm.stdout.splitlines(), arch)
     steps.start(figure_step, f"{row.workload} as make evaluate runs it")
-    line = Boots(build, modules, programs, profiles.plugin.parent / "figure", steps).run([row], "short", 3, 1)[0]
+    boots = Boots(build, modules, programs, plugin.with_name("figure"), steps)
+    line, = boots.run([row], "short", 3, 1)
     steps.start(boots_step, f"booting {2 * len(modes)} times, counting")
     by_mode = {}
     for mode in modes:
-        few = profiles.measure(row, mode, 1)
-        many = profiles.measure(row, mode, MORE)
-        by_mode[mode] = per_unit(few, many)
+        by_mode[mode] = per_unit(*(measure(boots, image, plugin, row, mode, longer) for longer in (1, MORE)))
         steps.progress(len(by_mode) / len(modes), f"{mode} done")
     steps.done()
 
     print(f"{row.workload}, guest instructions; what is inlined counts for the function that it is in\n")
-    print(text_table(table(by_mode, line.median, row.unit)))
-    bad = list(problems(by_mode, line.median, line.noise))
-    for problem in bad:
-        say(f"not met: {problem}")
-    return FAIL if bad else PASS
+    figures = {mode: line.median(mode) for mode in modes}
+    print(text_table(table(by_mode, figures, row.unit)))
+    return judged(problems(by_mode, figures, line.noise))

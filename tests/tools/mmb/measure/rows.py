@@ -1,32 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The rows of the evaluation, of all paths, and the guest's job that runs them."""
+"""The rows of the evaluation, of all paths, and the guest that runs them."""
 
 from dataclasses import replace
 
+from ..base.errors import FAIL, PASS, Error
 from ..paths import PATHS
 from ..paths.model import NONE, mib
-from ..guest.boot import THREADS_ARCH
+from ..guest import initrd
+from ..guest.boot import THREADS_ARCH, boot
 from ..guest.rootfs import SCRATCH_MIB, scratch_image
 
 ROWS = [row for path in PATHS.values() for row in path.rows]
 NOISE_LIMIT = 0.005
 # Of runs of a row that counts, off and rust in turn.
 PAIRS = 5
-# What says of a CPU that it was told to flush is x86's.
 # Whose figures the limits are of.
 LIMITS_ARCH = "x86_64"
 
 
-def shown(row):
-    """The row without limits."""
-    return replace(row, limits=NONE, not_above=NONE, gains=NONE, more_gains={}, aim=None)
-
-
 def known(arch, scale):
-    """The rows that there are on an architecture, at a scale."""
+    """The rows that there are on an architecture, at a scale; without limits, if these are of another one."""
     found = [row for row in ROWS if (scale == "full" or not row.full_only)
              and (arch == THREADS_ARCH or not row.boot.threads)]
-    return found if arch == LIMITS_ARCH else [shown(row) for row in found]
+    return found if arch == LIMITS_ARCH else [
+        replace(row, limits=NONE, not_above=NONE, gains=NONE, more_gains={}, aim=None) for row in found]
 
 
 def modes_of(row, config):
@@ -42,14 +39,13 @@ def runs_of(row, config, runs):
     return [first, *others] * runs + [first]
 
 
-def guest(boot):
+def guest(kind):
     """What boot() gives the guest of a kind of boot."""
-    sizes = {"memory": max(2048, 1024 + boot.maps() * 5 // 4)} if boot.maps() else {}
-    if boot.disk:
-        sizes["drives"] = [scratch_image(max(SCRATCH_MIB, mib() * 5 // 4))]
     # A distribution clears each page that it hands out: 4400 instructions, to TCG, in front of each that is freed.
-    arguments = f"quiet loglevel=3 cma=160M init_on_alloc=0 {boot.arguments}".strip()
-    return {"arguments": arguments, "cpus": boot.cpus, "threads": boot.threads} | sizes
+    arguments = f"quiet loglevel=3 cma=160M init_on_alloc=0 {kind.arguments}".strip()
+    drives = {"drives": [scratch_image(max(SCRATCH_MIB, mib() * 5 // 4))]} if kind.disk else {}
+    return {"arguments": arguments, "cpus": kind.cpus, "threads": kind.threads,
+            "memory": max(2048, 1024 + kind.maps() * 5 // 4)} | drives
 
 
 def job(rows, config, scale, runs, longer):
@@ -59,10 +55,19 @@ def job(rows, config, scale, runs, longer):
     # A guest that has just booted has free lists that no later run finds: the first run would count as noise.
     lines += [f"set_mode {first.path} {mode} && settle && {first.command_for(scale, longer)}"
               for mode in modes_of(first, config)] if first.boot.loops else []
-    for r in rows:
-        metrics = ",".join((r.metric, *r.more))
-        what = "count" if r.counts else "row"
-        lines += [f"{what} {r.path} {r.workload} {mode} {metrics} {r.command_for(scale, longer)}"
-                  for mode in runs_of(r, config, runs)]
-        lines += [r.filled(r.after, scale)] if r.after else []
+    for row in rows:
+        what, metrics = "count" if row.counts else "row", ",".join((row.metric, *row.more))
+        lines += [f"{what} {row.path} {row.workload} {mode} {metrics} {row.command_for(scale, longer)}"
+                  for mode in runs_of(row, config, runs)]
+        lines += [row.filled(row.after, scale)] if row.after else []
     return "\n".join(lines) + "\n"
+
+
+def done(build, console, job, modules=(), programs=(), debian=(), finished=f"^{initrd.DONE}|^{initrd.FAILED}", **how):
+    """Boots to a job, which must come to its end: the lines of the console."""
+    archive = initrd.archive(console.parent, job, modules, programs, build.arch, debian)
+    ended = boot(build, initrd=archive, log=console, finished=finished, **how)
+    failed = initrd.failure(ended)
+    if ended.code != PASS or failed or not any(line.startswith(initrd.DONE) for line in ended.lines):
+        raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
+    return ended.lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""make evaluate, itself tested: what a row's runs print, what is made of it, and what is refused."""
+"""make evaluate, itself tested: what guests are told to run, what they make of it, and what is refused."""
 
 import dataclasses
 import itertools
@@ -15,188 +15,35 @@ from mmb.kernel.built import built
 from mmb import paths
 from mmb.base.cache import TOP
 from mmb.base.errors import FAIL, PASS, Error
-from mmb.paths import boots, model
-from mmb.guest import payload, splats
+from mmb.paths import contig_free, file_unmap, model
+from mmb.guest import boot, initrd, payload, splats
 from mmb.guest.boot import Ended
-from mmb.measure import evaluate, events, report, rows
+from mmb.measure import evaluate, report, rows, verdict
+from mmb.measure.test_verdict import BOOT, COUNTING, LIMITS, ROW
 
-LIMITS = model.Limits(release=0.75, distro=0.90, noinline=None, better_c=0.60)
-GAINS = model.Limits(release=4, distro=None, noinline=None, better_c=None)
-ROW = model.Row("w", "", "m", "page", boots.RECLAIM, LIMITS, GAINS, more=("n",), path="file_unmap")
-
-
-def result(mode, metric, value, workload="w"):
-    return f"RESULT file_unmap {workload} {mode} {metric} {value}"
+PACKAGED = dataclasses.replace(COUNTING, boot=dataclasses.replace(BOOT, debian=("stress-ng",)))
 
 
-def console(**by_mode):
-    """What a boot prints: of each mode, the values of m; those of n are ten times as large."""
-    return [line for mode, values in by_mode.items() for value in values
-            for line in (result(mode, "m", f"{value:.3f}"), "words", result(mode, "n", f"{10 * value:.3f}"))]
-
-
-def written(lines, config="release", scale="short", gcc=None, arch="x86_64"):
-    """results.json and the report."""
-    build = mock.Mock(arch=arch, named=config)
-    build.base.version = "7.3.0"
-    build.symbol.return_value = "y"
-    build.toolchain.return_value = {"rustc": "1", "clang": "2", "gcc": gcc, "llvm_match": not gcc, "inline_helpers": not gcc}
-    with mock.patch.object(report.subprocess, "run", return_value=mock.Mock(stdout="version 7.2.1")), \
-            mock.patch.object(report, "emulator", return_value="qemu"):
-        data = report.results(build, "commit", lines, scale, "icount")
-    return data, report.markdown(build, lines, data, "icount")
-
-
-class Results(unittest.TestCase):
-    def lines(self, text, of=ROW):
-        return report.lines_of([of], report.collect(text), "release")
-
-    def problems(self, off=(1000,), config="release", **by_mode):
-        (line,), missing = self.lines(console(off=off, **by_mode))
-        self.assertEqual(missing, [])
-        return list(line.problems(True, config))
-
-    def test_limit_and_noise(self):
-        self.assertEqual(self.problems(c=[100, 100.1], rust=[75.1]), [])
-        self.assertEqual(len(self.problems(c=[100, 100], rust=[75.2])), 1)
-        self.assertEqual(len(self.problems(c=[100, 101], rust=[50.0])), 1)
-
-    def test_each_configuration_has_its_limits(self):
-        for config, rust, problems in (("release", 80, 1), ("distro", 80, 0), ("distro", 90.2, 1), ("noinline", 500, 0),
-                                       ("better_c", 70, 1), ("better_c", 60, 0)):
-            self.assertEqual(len(self.problems(c=[100, 100.1], rust=[rust], config=config)), problems, config)
-        self.assertEqual(self.problems(c=[100, 100], rust=[70], config="better_c"),
-                         ["w: Rust/twin 0.700 is above 0.60 + 0.00% noise"])
-
-    def test_wall_time_has_no_limits(self):
-        (line,), _ = self.lines(console(off=[100], c=[100, 110], rust=[200]))
-        self.assertEqual(list(line.problems(False, "release")), [])
-
-    def test_gain(self):
-        self.assertEqual(self.problems(off=[280], c=[100], rust=[70]), [])
-        self.assertEqual(self.problems(off=[279], c=[100], rust=[70]), ["w: off/Rust 3.99 is below 4"])
-        self.assertEqual(self.problems(off=[100], c=[100], rust=[70], config="distro"), [])
-
-    def test_several_metrics(self):
-        (line,), _ = self.lines(console(c=[100, 101, 100], off=[500], rust=[70]))
-        self.assertEqual(line.by_mode, {"c": [100, 101, 100], "off": [500], "rust": [70]})
-        self.assertEqual(line.more, {"n": {"c": [1000, 1010, 1000], "off": [5000], "rust": [700]}})
-
-    def test_what_is_missing(self):
-        text = console(c=[100], off=[500], rust=[70])
-        for gone, missing in ((" rust n ", "w has no n"), (" off m ", "w has no m"), (" n ", "w has no n")):
-            self.assertEqual(self.lines([line for line in text if gone not in line]), ([], [missing]))
-
-    def test_another_rows_results(self):
-        text = [line.replace(" w ", " x ") for line in console(c=[100], off=[500], rust=[70])]
-        self.assertEqual(self.lines(text), ([], ["w has no m", "w has no n"]))
-
-    def test_written_down(self):
-        (line,), _ = self.lines(console(c=[100, 102], off=[500], rust=[70]))
-        found = written([line])[0]["results"]
-        self.assertEqual([(r["metric"], r["mode"], r["median"]) for r in found],
-                         [("m", "off", 500), ("m", "c", 101), ("m", "rust", 70),
-                          ("n", "off", 5000), ("n", "c", 1010), ("n", "rust", 700)])
-
-
-class Written(unittest.TestCase):
-    """The report, of all rows."""
-
-    def lines(self, of=rows.ROWS):
-        values = {"c": [100e6, 102e6], "off": [500e6], "rust": [70e6]}
-        return [(events.Line if row.counts else report.Line)(row, values, {metric: values for metric in row.more})
-                for row in of]
-
-    def test_a_table_for_each_path(self):
-        first, *sections = written(self.lines())[1].split("\n## ")
-        self.assertIn("one CPU (two: ext4-64k-2cpu, zero-64k-2cpu), NUMA on", first)
-        self.assertEqual([s.split()[0] for s in sections], paths.ORDER)
-        for text, path in zip(sections, paths.ORDER):
-            named = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
-            here = [row for row in rows.ROWS if row.path == path and not row.counts]
-            counted = [row for row in rows.ROWS if row.path == path and row.counts]
-            self.assertEqual(named, ["row", *(r.workload for r in here)] + (
-                ["row, in millions", *(r.workload for r in here for _ in r.more)] if any(r.more for r in here) else []) + (
-                ["row", *(r.workload for r in counted for _ in r.counters)] if counted else []))
-        self.assertIn("| ext4-64k | insn_total | 500.000 | 101.000 | 70.000 | 0.693 | 7.14 |", sections[1])
-        self.assertIn("32 MiB of clean pages", sections[1])
-
-    def test_the_command_that_wrote_it(self):
-        self.assertIn("`make evaluate`", written(self.lines())[1])
-        self.assertIn("`make evaluate SCALE=full`", written(self.lines(), scale="full")[1])
-
-    def test_the_compilers(self):
-        self.assertIn("rustc 1, clang 2\n(one LLVM, helpers inlined)", written(self.lines())[1])
-        self.assertIn("rustc 1, gcc 3\n(no LLVM for C, helpers not inlined)", written(self.lines(), gcc="3")[1])
-
-    def test_some_rows(self):
-        text = written(self.lines([rows.ROWS[0]]))[1]
-        self.assertIn("one CPU, NUMA on", text)
-        self.assertNotIn("file_unmap", text)
-        self.assertNotIn("in millions", text)
-
-    def test_another_configuration(self):
-        some = self.lines([dataclasses.replace(rows.ROWS[0], limits=limits) for limits in (LIMITS, model.NONE)])
-        data, text = written(some, "distro")
-        self.assertEqual(data["configuration"], "distro")
-        self.assertIn("with tests/kernel/config/distro.config.\nThe release kernel with what Debian's", text)
-        self.assertIn("`make evaluate CONFIG=distro`", text)
-        self.assertIn("| 0.693 | 0.90 | - | 7.14 |", text)
-        self.assertIn("| 0.693 | - | - | 7.14 |", text)
-        self.assertIn("A row without a limit is shown only.", text)
-        # That a figure is no figure is another matter.
-        noisy = report.Line(ROW, {"c": [100, 110], "rust": [70], "off": [500]})
-        self.assertEqual(len(list(noisy.problems(True, "noinline"))), 1)
-
-    def test_another_architecture(self):
-        data, text = written(self.lines(), arch="arm64")
-        self.assertEqual(data["arch"], "arm64")
-        self.assertIn("`make evaluate ARCH=arm64`", text)
-        self.assertIn("`make evaluate`", written(self.lines())[1])
-
-    def test_the_twin_is_named(self):
-        """C is the kernel's own, but for a path that patches/better_c/ has something for, and only there."""
-        for config, twin in (("release", False), ("distro", False), ("better_c", True)):
-            text = written(self.lines(), config)[1]
-            contig, unmap = text.split("\n## ")[1:3]
-            self.assertIn("`C` the kernel's batch as 7.3 has it", contig)
-            self.assertIn("| off | C | Rust | Rust/C |", contig)
-            self.assertEqual("`C` the kernel's batch as 7.3 has it" in unmap, not twin)
-            self.assertEqual("`twin` the kernel's batch with what it can have" in unmap, twin)
-            self.assertEqual(unmap.count("| off | twin | Rust | Rust/twin |"), 2 * twin)
-            self.assertEqual(unmap.count("| off | C | Rust | Rust/C |"), 2 * (not twin))
-
-    def test_a_path_without_mode_c(self):
-        bare = dataclasses.replace(paths.PATHS["file_unmap"], c=None, rows=(ROW,))
-        values = {"off": [500e6, 501e6], "rust": [70e6]}
-        with mock.patch.dict(paths.PATHS, {"file_unmap": bare}):
-            self.assertEqual(rows.runs_of(ROW, "release", 2), ["off", "rust"] * 2 + ["off"])
-            self.assertEqual(rows.runs_of(ROW, "better_c", 1), ["c", "off", "rust", "c"])
-            found = {("file_unmap", "w", metric): values for metric in ("m", "n")}
-            (line,), missing = report.lines_of([ROW], found, "release")
-            self.assertEqual(missing, [])
-            self.assertEqual(report.lines_of([ROW], found, "better_c")[1], ["w has no m", "w has no n"])
-            self.assertEqual(list(line.problems(True)), [])
-            text = report.console([line], "release")
-            self.assertIn("500500000.0  -  70000000.0       -", text)
-        self.assertRegex(text, r"w +n +500.500 +- +70.000 +-")
-
-
-class RowsOfTheTable(unittest.TestCase):
-    def test_a_job_has_one_kind_of_boot_and_every_mode(self):
-        for row in rows.ROWS:
-            job = rows.job([row], "release", "short", 3, 1)
-            runs = [line for line in job.splitlines() if line.startswith("count " if row.counts else "row ")]
-            modes = [line.split()[3] for line in runs]
-            self.assertEqual(modes, rows.runs_of(row, "release", 3))
+class Jobs(unittest.TestCase):
+    def test_one_kind_of_boot_and_every_mode(self):
+        for row, config in itertools.product(rows.ROWS, model.CONFIGURATIONS):
+            job = [line.split() for line in rows.job([row], config, "short", 3, 1).splitlines()]
+            runs = [words for words in job if words[:1] == ["count" if row.counts else "row"]]
+            modes = [words[3] for words in runs]
+            self.assertEqual(modes, rows.runs_of(row, config, 3))
             if row.counts:
                 self.assertEqual(modes, ["off", "rust"] * 5)
             else:
-                self.assertEqual((modes[0], set(modes)), (modes[-1], set(rows.modes_of(row, "release"))))
-            self.assertEqual({line.split()[4] for line in runs}, {",".join((row.metric, *row.more))})
+                self.assertEqual((modes[0], set(modes)), (modes[-1], set(rows.modes_of(row, config))))
+            self.assertEqual({words[4] for words in runs}, {",".join((row.metric, *row.more))})
+
+    def test_what_is_said_beside_is_behind_all_runs(self):
+        *_, run, after = rows.job([COUNTING], "release", "full", 3, 1).splitlines()
+        self.assertEqual((run, after), ("count dirty_flush w rust rate,flushes,oom_kills stress 4 gen 250000",
+                                        "batches 4 gen 250000"))
 
     def test_free_lists_are_not_those_of_booting(self):
-        bench, other = ([r for r in rows.ROWS if r.boot == boot] for boot in (boots.BENCH, boots.RECLAIM))
+        bench, other = ([r for r in rows.ROWS if r.boot == kind] for kind in (contig_free.BENCH, file_unmap.RECLAIM))
         job = rows.job(bench, "release", "short", 3, 4).splitlines()
         before = job[:[line.startswith("row ") for line in job].index(True)]
         first = bench[0]
@@ -210,141 +57,243 @@ class RowsOfTheTable(unittest.TestCase):
             self.assertNotEqual(short, rows.job([row], "release", "short", 3, 4))
             self.assertNotEqual(short, rows.job([row], "release", "full", 3, 1))
 
-    def test_what_is_mapped_fits(self):
-        for given, memory, disk in (("", 2048, 2048), ("32", 2048, 2048), ("10240", 13824, 12800)):
+    def test_sizes(self):
+        """What is mapped fits, and reaches the workload."""
+        reclaim = [r for r in rows.ROWS if r.boot == file_unmap.RECLAIM]
+        for given, mib, memory, disk in ("", "32", 2048, 2048), ("10240", "10240", 13824, 12800):
             with mock.patch.dict(os.environ, {"RECLAIM_MIB": given}), \
                     mock.patch.object(rows, "scratch_image", lambda mib: mib):
-                guest = rows.guest(boots.RECLAIM)
+                guest, text = rows.guest(file_unmap.RECLAIM), rows.job(reclaim, "release", "full", 1, 4)
             self.assertEqual((guest["memory"], guest["drives"]), (memory, [disk]))
             self.assertIn(" init_on_alloc=0", guest["arguments"])
-
-    def test_the_size_reaches_the_workload(self):
-        for given, mib in (("", "32"), ("10240", "10240")):
-            with mock.patch.dict(os.environ, {"RECLAIM_MIB": given}):
-                text = rows.job([r for r in rows.ROWS if r.boot == boots.RECLAIM], "release", "full", 1, 4)
             self.assertEqual({line.split()[8] for line in text.splitlines() if line.startswith("row ")}, {mib})
             self.assertTrue(text.startswith(f"mib={mib}\n"))
             self.assertIn("\nswap_on $((mib > 512 ? mib : 512))\n", text)
+        for given, memory in (("", 2048), ("512", 3584)):
+            with mock.patch.dict(os.environ, {"STRESS_MIB": given}):
+                found = rows.guest(BOOT)
+                self.assertEqual((found["cpus"], found["threads"], found["memory"]), (4, True, memory))
+                self.assertIn(f"\nstress_mib={4 * int(given or 128)}\n", BOOT.commands())
+
+    def test_only_this_paths_mode_changes(self):
+        for row in paths.PATHS["dirty_flush"].rows:
+            self.assertIn(" mm_batch.anon_unmap=rust", rows.guest(row.boot)["arguments"], row.workload)
+
+    def test_known(self):
+        def names(*how):
+            return {row.workload for row in rows.known(*how)}
+
+        long = {"pageout-16cpu", "stress-ng-16cpu", "pageout-16k", "pageout-64k", "pageout-2m", "stress-ng-4cpu-60s",
+                "stress-ng-4cpu-classic-60s"}
+        self.assertEqual(names("x86_64", "full") - names("x86_64", "short"), long)
+        self.assertEqual(names("x86_64", "full"), {row.workload for row in rows.ROWS})
+        self.assertEqual({row.boot.threads for row in rows.known("arm64", "full")}, {False})
+        limits = {(r.limits, r.not_above, r.gains, *r.more_gains.items()) for r in rows.known("arm64", "full")}
+        self.assertEqual(limits, {(model.NONE, model.NONE, model.NONE)})
+        self.assertTrue(any(row.more_gains for row in rows.known("x86_64", "short")))
+        self.assertIn("whole-4k", names("arm64", "short"))
+        with mock.patch.dict(os.environ, {"ROW": "pageout-16cpu"}):
+            self.assertEqual(len(evaluate.chosen_rows(rows.known("x86_64", "full"))), 1)
+            with self.assertRaisesRegex(Error, "ROW=pageout-16cpu matches no row"):
+                evaluate.chosen_rows(rows.known("x86_64", "short"))
+
+    def test_what_is_fetched(self):
+        timed = rows.ROWS[0]
+        for selected, wanted in (([timed], []), ([timed, COUNTING], ["qemu"]), ([PACKAGED], ["qemu", "guest"])):
+            found = []
+            with mock.patch.object(evaluate, "emulator", lambda _arch, threads: found.append("qemu")), \
+                    mock.patch.object(initrd, "tree", lambda _: found.append("guest")):
+                evaluate.fetch("x86_64", selected)
+            self.assertEqual(found, wanted)
+
+
+# The stubs of what needs a kernel; HERE is a folder, which has what is in PATH and no more.
+STUBS = """
+set_mode() { echo MODE $*; }
+poweroff() { exit 9; }
+"""
+ROW_RUN = """
+set_mode() { :; }
+settle() { settled=$((settled + 1)); }
+n=0
+workload() { n=$((n + 1)); %s; }
+idle() { %s; }
+parts=2
+row p w c %s workload
+"""
+STRESS = """
+path=dirty_flush workload=w mode=off stress_mib=512 lru=/dev/null tracing=/nowhere event=/nowhere
+loaded() { echo LOADED "$@"; out="tlb 40
+cal 20
+flush_dirty_done 10
+stolen ${stolen-80}
+pgscan_anon 90
+pgsteal_anon 79
+pgmajfault 3
+oom_kill 1
+seconds 12.3
+bogo 5"; }
+"""
+FAILED = "mm_batch: job failed: w, mode off: "
 
 
 class InTheGuest(unittest.TestCase):
-    """lib.sh's row() in a shell of the host's, whose PATH has what it needs and no more."""
+    """lib.sh, and what workloads make of a run, in a shell of the host's."""
 
-    def row(self, workload, metrics, idle="echo 0"):
-        with tempfile.TemporaryDirectory() as path:
-            for tool in ("awk", "sh"):
-                os.symlink(shutil.which(tool), f"{path}/{tool}")
-            script = f""". {TOP}/tests/kernel/lib.sh
-set_mode() {{ :; }}
-settle() {{ settled=$((settled + 1)); }}
-poweroff() {{ exit 9; }}
-idle() {{ {idle}; }}
-n=0
-workload() {{ n=$((n + 1)); {workload}; }}
-parts=2
-row p w c {metrics} workload
-"""
-            done = subprocess.run([f"{path}/sh", "-c", script], env={"PATH": path}, capture_output=True, text=True)
+    def shell(self, script, *workloads, **files):
+        """The lines and the exit code of a script behind lib.sh, and of workloads all that is behind `settle`."""
+        text = (TOP / "tests/kernel/lib.sh").read_text()
+        for name in workloads:
+            _, settle, functions = (model.WORKLOADS / name).read_text().partition("settle() {")
+            text += settle + functions
+        text = (text + STUBS + script).replace("/splats", "HERE/splats").replace("/pageout ", "HERE/pageout ")
+        with tempfile.TemporaryDirectory() as folder:
+            for tool in ("awk", "cat", "grep", "sh", "true"):
+                os.symlink(shutil.which(tool), f"{folder}/{tool}")
+            for name, content in files.items():
+                pathlib.Path(folder, name).write_text(content)
+                pathlib.Path(folder, name).chmod(0o755)
+            done = subprocess.run([f"{folder}/sh", "-c", text.replace("HERE", folder)], env={"PATH": folder},
+                                  capture_output=True, text=True)
         return done.stdout.splitlines(), done.returncode
 
-    def test_mean_of_the_parts(self):
-        # Of three, the first does not count.
-        self.assertEqual(self.row('value="$n.5"', "m"), (["RESULT p w c m 3.000"], 0))
-
-    def test_nothing_is_left_of_the_last_row(self):
-        self.assertEqual(self.row("value=$((settled - n))", "m"), (["RESULT p w c m 0.000"], 0))
-
-    def test_several_metrics(self):
-        self.assertEqual(self.row('value="$n $((n * 100))"', "m,n"),
-                         (["RESULT p w c m 2.500", "RESULT p w c n 250.000"], 0))
-
-    def test_an_idle_part_is_repeated(self):
-        self.assertEqual(self.row("value=$n; ticks=$((n >= 2))", "m", idle="echo ${ticks:-0}"),
-                         (["REPEAT p w c: idle for 1 ticks", "RESULT p w c m 3.500"], 0))
-
-    def test_always_idle(self):
-        lines, code = self.row("value=$n", "m", idle='echo "$n"')
+    def test_row(self):
+        for workload, idle, metrics, lines in (
+                # The mean of the parts: of three, the first does not count.
+                ('value="$n.5"', "echo 0", "m", ["RESULT p w c m 3.000"]),
+                # Nothing is left of the last row.
+                ("value=$((settled - n))", "echo 0", "m", ["RESULT p w c m 0.000"]),
+                ('value="$n $((n * 100))"', "echo 0", "m,n", ["RESULT p w c m 2.500", "RESULT p w c n 250.000"]),
+                ("value=$n; ticks=$((n >= 2))", "echo ${ticks:-0}", "m",
+                 ["REPEAT p w c: idle for 1 ticks", "RESULT p w c m 3.500"])):
+            with self.subTest(workload):
+                self.assertEqual(self.shell(ROW_RUN % (workload, idle, metrics)), (lines, 0))
+        lines, code = self.shell(ROW_RUN % ("value=$n", 'echo "$n"', "m"))
         self.assertEqual((len(lines), code), (5, 9))
         self.assertEqual(lines[-1], "mm_batch: job failed: w, mode c: too much idle time")
-
-    def test_a_failure_names_the_row(self):
-        self.assertEqual(self.row("fail 'no luck'", "m"), (["mm_batch: job failed: w, mode c: no luck"], 9))
-
-
-    def whole(self, log, command="true"):
-        """The end of a job, as init has it, after the kernel printed `log`."""
-        with tempfile.TemporaryDirectory() as folder:
-            for tool in ("grep", "sh", "true"):
-                os.symlink(shutil.which(tool), f"{folder}/{tool}")
-            (pathlib.Path(folder) / "splats").write_text(splats.for_grep())
-            (pathlib.Path(folder) / "log").write_text(log)
-            lib = (TOP / "tests/kernel/lib.sh").read_text().replace("/splats", f"{folder}/splats")
-            script = f"""{lib}
-dmesg() {{ while read -r line; do echo "$line"; done <{folder}/log; }}
-poweroff() {{ exit 9; }}
-{command}
-workload=
-no_complaint
-"""
-            done = subprocess.run([f"{folder}/sh", "-c", script], env={"PATH": folder}, capture_output=True, text=True)
-        return done.stdout.splitlines(), done.returncode
+        self.assertEqual(self.shell(ROW_RUN % ("fail 'no luck'", "echo 0", "m")),
+                         (["mm_batch: job failed: w, mode c: no luck"], 9))
 
     def test_what_the_kernel_complained_of(self):
-        self.assertEqual(self.whole("[ 0.1] Linux version 7.3\n[ 0.2] all is well\n"), ([], 0))
-        for line in ("[ 0.2] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane", "[ 1.0] BUG: x",
+        """The end of a job, as init has it, after the kernel printed a log."""
+        end = 'dmesg() { cat HERE/log; }\nworkload=\nno_complaint\n'
+        for line in ("all is well", "[ 0.2] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane", "[ 1.0] BUG: x",
                      "[ 1.0] pagealloc: memory corruption"):
-            self.assertEqual(self.whole(f"[ 0.1] up\n{line}\n[ 9.0] on\n", "workload=w"),
-                             ([f"mm_batch: job failed: the kernel complained: {line}"], 9))
+            complaint = ([f"mm_batch: job failed: the kernel complained: {line}"], 9) if line[0] == "[" else ([], 0)
+            log = f"[ 0.1] up\n{line}\n[ 9.0] on\n"
+            self.assertEqual(self.shell(end, splats=splats.for_grep(), log=log), complaint)
+
+    def test_a_run_counts_once_and_is_not_repeated(self):
+        lines, code = self.shell('settle() { echo SETTLED; }; run() { value="$1 0.5"; }; count p w off a,b run 7')
+        self.assertEqual((lines, code), (["MODE p off", "SETTLED", "RESULT p w off a 7", "RESULT p w off b 0.5"], 0))
+
+    def test_stress(self):
+        names = [counter.metric for counter in next(
+            row for row in rows.ROWS if row.workload == "stress-ng-4cpu").counters]
+        lines, _ = self.shell(STRESS + 'stress 4 gen 75; for v in $value; do echo "$v"; done', "stress.sh")
+        self.assertEqual(lines[0], "LOADED 4 128M 75 1200")
+        self.assertEqual(dict(zip(names, lines[1:])), {
+            "tlb_shootdowns_per_stolen": "0.500000", "call_ipis_per_stolen": "0.250000",
+            "dirty_flushes_per_stolen": "0.125000", "pgscan_anon": "90", "pgsteal_anon": "79", "pages_stolen": "80",
+            "major_faults": "3", "oom_kills": "1", "seconds": "12.3", "bogo_ops": "5"})
+        for command, last, ended in (
+                ("stolen=0; stress 4 classic 75", FAILED + "nothing was stolen", 9),
+                ("stress 4 new 75", FAILED + "no LRU new", 9),
+                ("floor 4", "NOTE dirty_flush w without a limit 40 shootdowns and 20 call IPIs in 12.3 s, "
+                            "80 pages stolen", 0)):
+            lines, code = self.shell(STRESS + command, "stress.sh")
+            self.assertEqual((lines[-1], code), (last, ended))
+
+    def test_batches(self):
+        done = [("dirty_flush", nr, "done") for nr in (1, 2, 3, 9, 15, 16, 30, 31, 31, 512)]
+        for runs, note in (
+                ([*done, ("dirty_flush", 7, "restored"), ("contig_free", 400, "done")],
+                 "10 batches, of 65.0 pages on the mean; of 1 pages 10.0 %, 2-3 pages 20.0 %, 4-7 pages 0.0 %, "
+                 "8-15 pages 20.0 %, 16-30 pages 20.0 %, 31 pages 20.0 %, more pages 10.0 %"),
+                ([("anon_unmap", 16, "done")], "no batch was traced")):
+            trace = "".join(f"  stress-ng-12 [001] d..1. 1.2: mm_batch_run: path={path} nr_pages={nr} outcome={end}\n"
+                            for path, nr, end in runs)
+            traced = 'tracing=HERE event=HERE\nreclaimed() { echo RECLAIMED "$@"; cat HERE/traced >$tracing/trace; }\n'
+            self.assertEqual(self.shell(STRESS + traced + "batches 4 gen 75", "stress.sh", traced=trace),
+                             (["MODE dirty_flush rust", "RECLAIMED 4 gen 75", "NOTE dirty_flush w " + note], 0))
+
+    def test_pageout(self):
+        mapped = FAILED + "{} of 512 pages are still mapped"
+        for command, ns, left, idle, wanted, code in (
+                ("flushes 4 2 2", 5, 2, 1, "0.033333", 0), ("flushes 64 2 2", 5, 0, 1, "0.531250", 0),
+                ("flushes 4 2 2", 5, 40, 1, mapped.format(40), 9),
+                ("whole zero 4 2", 5120, 0, 0, "10.000 1000000", 0), ("whole zero 4 2", 5, 1, 0, mapped.format(1), 9),
+                # The clock jumps over idle time: such a part is repeated.
+                ("whole zero 4 2", 5120, 0, 1, "10.000 -1", 0)):
+            program = f"#!/bin/sh\necho PAGEOUT {command.split()[-2]} whole ns {ns} pages 512 left {left} idle {idle}\n"
+            script = f"workload=w mode=off meter=HERE\n{command}; echo $value $idle_allowed"
+            with self.subTest(command, left=left, idle=idle):
+                self.assertEqual(self.shell(script, "pageout.sh", stats="flush_dirty_done 17\n", pageout=program),
+                                 ([wanted], code))
 
 
-class OneBoot(unittest.TestCase):
-    """A figure of one boot is never set against one of another."""
+class Booted(unittest.TestCase):
+    """Boots, of which each prints other figures."""
 
-    def run_of(self, selected, figures):
-        """The lines of rows.ROWS, each boot printing other figures."""
-        def boot(_build, initrd, on_line, **_):
-            job = initrd
+    def run_of(self, selected, config="release"):
+        figures, asked = itertools.count(1), []
+
+        def booted(_build, on_line, **how):
             scale = next(figures)
-            lines = []
-            for line in job.splitlines():
-                if line.startswith("row "):
-                    _, path_, workload, mode, metrics, *_ = line.split()
-                    lines += [f"RESULT {path_} {workload} {mode} {metric} {scale * {'c': 100, 'off': 300, 'rust': 50}[mode]}"
-                              for metric in metrics.split(",")]
+            runs = [line.split() for line in how["initrd"].splitlines() if line.startswith(("row ", "count "))]
+            lines = [f"RESULT {path} {workload} {mode} {metric} {scale * {'c': 100, 'off': 300, 'rust': 50}[mode]}"
+                     for _, path, workload, mode, metrics, *_ in runs for metric in metrics.split(",")]
+            asked.append(how)
             for line in lines:
                 on_line(line)
-            return Ended(PASS, "finished", lines)
+            notes = ["NOTE dirty_flush w said", "NOTE dirty_flush other not"]
+            return Ended(PASS, "finished", [*lines, *notes, initrd.DONE])
 
-        build = mock.Mock(arch="x86_64", named="release")
-        with mock.patch.object(evaluate, "boot", boot), \
-                mock.patch.object(evaluate.initrd, "archive", lambda _folder, job, *_, **__: job), \
+        def archive(_folder, job, _modules, _programs, _arch, debian):
+            asked.append({"debian": debian})
+            return job
+
+        build = mock.Mock(arch="x86_64", named=config)
+        with mock.patch.object(rows, "boot", booted), mock.patch.object(initrd, "archive", archive), \
                 mock.patch.object(rows, "scratch_image", lambda mib: "disk"):
-            return evaluate.Boots(build, [], [], pathlib.Path("/nowhere"), mock.Mock()).run(selected, "short", 3, 1)
+            steps = mock.Mock()
+            lines = evaluate.Boots(build, [], [], pathlib.Path("/nowhere"), steps).run(selected, "short", 3, 1)
+        self.assertEqual(steps.progress.call_args.args[0], 1)
+        return lines, asked
 
     def test_each_boots_ratios_are_its_own(self):
+        """A figure of one boot is never set against one of another."""
         selected = [row for row in rows.ROWS if "c" in rows.modes_of(row, "release")]
-        lines = self.run_of(selected, itertools.count(1))
+        lines, _ = self.run_of(selected)
         self.assertEqual([line.row for line in lines], selected)
-        self.assertEqual({(line.ratio("rust", "c"), line.ratio("off", "rust"), line.noise) for line in lines}, {(0.5, 6, 0)})
-        self.assertEqual(len({line.median["c"] for line in lines}), len({row.boot for row in selected}))
+        ratios = {(line.ratio("rust", "c"), line.ratio("off", "rust"), line.noise) for line in lines}
+        self.assertEqual(ratios, {(0.5, 6, 0)})
+        self.assertEqual(len({line.median("c") for line in lines}), len({row.boot for row in selected}))
+
+    def test_a_row_that_counts(self):
+        """Its figures and notes, of a guest that has the packages' programs."""
+        (found,), (packages, asked) = self.run_of([PACKAGED], "better_c")
+        self.assertEqual((asked["threads"], asked["cpus"], packages["debian"]), (True, 4, ("stress-ng",)))
+        self.assertEqual((found.notes, found.scale, found.noise), (["said"], "short", 0))
+        self.assertAlmostEqual(found.change("flushes"), -83.3, 1)
 
 
 class Verdict(unittest.TestCase):
     """make evaluate, but for its boots: its exit code, and where it writes."""
 
-    def evaluated(self, config="", rust=70e6, limits=LIMITS):
-        row = dataclasses.replace(ROW, limits=limits)
+    def evaluated(self, config, rust):
         values = {"c": [100e6, 100e6], "off": [500e6], "rust": [rust]}
+        row = dataclasses.replace(ROW, limits=LIMITS, more=())
         build = mock.MagicMock(arch="x86_64", named=config or "release")
         build.base.work = pathlib.Path("/nowhere")
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(
                 os.environ, {"CONFIG": config, "ROW": "", "DEBUG": "", "ACCEL": "", "EXTRA_CONFIG": "", "KDIR": ""}), \
                 mock.patch.object(rows, "ROWS", [row]), mock.patch.object(evaluate, "TOP", pathlib.Path(folder)), \
                 mock.patch.object(evaluate, "staged_build", return_value=(build, mock.Mock())), \
-                mock.patch.object(evaluate, "guest_files", return_value=([], [])), \
-                mock.patch.object(evaluate.Boots, "run", return_value=[report.Line(row, values)]), \
-                mock.patch.object(evaluate.report, "results", return_value={}), \
-                mock.patch.object(evaluate.report, "markdown", return_value=""), mock.patch("builtins.print"):
+                mock.patch.object(evaluate, "payload", mock.Mock(STEP={})), \
+                mock.patch.object(evaluate.Boots, "run", return_value=[verdict.Line(row, {"m": values})]), \
+                mock.patch.object(report, "results", return_value={}), \
+                mock.patch.object(report, "markdown", return_value=""), mock.patch("builtins.print"):
             code = evaluate.evaluate("x86_64", "full")
             return code, [str(p.relative_to(folder)) for p in pathlib.Path(folder).rglob("*.json")]
 
@@ -380,11 +329,61 @@ class Boots(unittest.TestCase):
             self.refused("ext4-64k, mode c: reclaim: 0 of 2048 pages are in folios of 64 KiB, less than 95 %")
 
     def test_no_scratch_disk(self):
-        kind = dataclasses.replace(boots.RECLAIM, disk=False)
+        kind = dataclasses.replace(file_unmap.RECLAIM, disk=False)
         self.refused("job failed: no scratch disk", dataclasses.replace(self.row, boot=kind))
 
     def test_a_metric_is_missing(self):
         self.refused("^ext4-64k has no insn_none: ", dataclasses.replace(self.row, more=("insn_total", "insn_none")))
+
+
+class Emulator(unittest.TestCase):
+    """A host thread per CPU wants a QEMU that is new enough, and no icount."""
+
+    def test_which(self):
+        own, brought = "qemu-system-x86_64", "/cache/threads/mm_batch/bin/qemu-system-x86_64"
+        threads, counted = " -accel tcg,thread=multi ", " -icount shift=0,sleep=off "
+        for version, accel, wanted, program, option in (
+                ("10.0.2", "", True, own, threads), ("7.2.22", "", True, brought, threads),
+                ("9.9.9", "", True, brought, threads), (None, "", True, brought, threads),
+                # Other boots keep theirs, and KVM needs none.
+                ("7.2.22", "", False, own, counted), ("7.2.22", "kvm", True, own, " -accel kvm ")):
+            build = mock.Mock(arch="x86_64", flavour="release", image="image")
+            with self.subTest(version, accel=accel, threads=wanted), \
+                    mock.patch.object(boot, "version", lambda _: version), \
+                    mock.patch.dict(os.environ, {"ACCEL": accel}), \
+                    mock.patch.object(boot.shutil, "which", lambda name: name if version or "/" in name else None), \
+                    mock.patch.object(boot.os, "access", return_value=True), \
+                    mock.patch.object(boot, "brought", lambda name: f"/cache/{name}"):
+                command = boot.qemu_command(build, "", None, 4, 2048, True, threads=wanted)
+            text = " ".join(command)
+            self.assertEqual(command[0], program)
+            self.assertIn(option, text)
+            if option == threads:
+                self.assertNotIn("icount", text)
+                self.assertIn(" no_timer_check ", text)
+
+
+class Programs(unittest.TestCase):
+    """A program of the guest's packages, with its libraries."""
+
+    def found(self, listed, code=0):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "usr/lib64").mkdir(parents=True)
+            loader = root / "usr/lib64/ld-linux-x86-64.so.2"
+            loader.write_text(f"#!/bin/sh\ncat <<'END'\n{listed.format(root=root)}\nEND\nexit {code}\n")
+            loader.chmod(0o755)
+            with mock.patch.object(initrd, "tree", lambda _: root):
+                return [str(name) for name, _ in initrd.with_libraries("x86_64", "p")]
+
+    def test_libraries(self):
+        self.assertEqual(self.found("\tlinux-vdso.so.1 (0x1)\n"
+                                    "\tlibc.so.6 => {root}/usr/lib/x86_64-linux-gnu/libc.so.6 (0x2)\n"
+                                    "\t/lib64/ld-linux-x86-64.so.2 => {root}/lib64/ld-linux-x86-64.so.2 (0x3)"),
+                         ["lib64/ld-linux-x86-64.so.2", "usr/bin/p", "usr/lib/x86_64-linux-gnu/libc.so.6"])
+        for listed, code, lost in ("\tlibjudy.so.1 => not found", 0, "libjudy.so.1"), ("", 1, "a loader"):
+            with self.assertRaisesRegex(Error, f"p lacks {lost}"):
+                self.found(listed, code)
 
 
 if __name__ == "__main__":

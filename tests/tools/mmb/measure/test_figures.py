@@ -3,11 +3,11 @@
 
 import os
 import unittest
+from unittest import mock
 
 from mmb import paths
 from mmb.base.errors import Error
-from mmb.paths import boots
-from mmb.paths import dirty_flush
+from mmb.paths import contig_free, dirty_flush, file_unmap
 from mmb.kernel import tree
 from mmb.measure import meter, profile, rows
 
@@ -37,110 +37,77 @@ def console():
     return lines + SELFTEST
 
 
-class Meter(unittest.TestCase):
-    def problems(self, edit=None):
-        lines = console()
-        return list(meter.Results([edit(line) for line in lines] if edit else lines).problems())
+def given(**variables):
+    """With these variables, and no others that the tools know."""
+    none = dict.fromkeys(("ROW", "MODE", "ACCEL", "DEBUG", "CONFIG", "METER"), "")
+    return mock.patch.dict(os.environ, none | variables)
 
+
+class Meter(unittest.TestCase):
     def test_good(self):
-        self.assertEqual(self.problems(), [])
         results = meter.Results(console())
+        self.assertEqual(list(results.problems()), [])
         self.assertEqual(meter.cost_table(results)[1][:3], ["2048 KiB whole", "500.0", "503.5"])
         counts = meter.count_table(results)[1]
         self.assertEqual((counts[1], counts[-1]), ("128", "1:65536"))
         # Not every architecture counts its TLB flushes.
         self.assertEqual(counts[-2], "-")
 
-    def test_failed_selftest(self):
-        found = self.problems(lambda line: line.replace("selftest pass", "selftest fail"))
-        self.assertEqual(len(found), 2)
-        self.assertIn("self test", found[0])
-
-    def test_no_selftest(self):
-        self.assertIn("0 of 2 self tests", self.problems(lambda line: "" if "SELFTEST" in line else line)[0])
-
-    def test_a_run_is_missing(self):
-        lost = "PAGEOUT 1 64 whole"
-        lines = [line for line in console() if not line.startswith((lost, "METER 1 64 whole"))]
-        self.assertIn("64 KiB whole: 3 of 6 runs", list(meter.Results(lines).problems()))
-
-    def test_a_figure_is_missing(self):
-        found = self.problems(lambda line: line.replace("METER 1 4 whole ns_net", "ns_net"))
-        self.assertEqual(found, ["4 KiB whole: the meter did not show all that it should"])
-        found = self.problems(lambda line: line.replace("PAGEOUT 1 4", "4"))
-        self.assertEqual(found, ["4 KiB whole: 3 of 6 runs"])
-
-    def test_counted_while_off(self):
-        found = self.problems(lambda line: line.replace("METER 0 4 whole calls 0", "METER 0 4 whole calls 1"))
-        self.assertIn("with the meter off", found[0])
-
-    def test_pages_left(self):
-        self.assertIn("9 left", self.problems(lambda line: line.replace("left 0", "left 9"))[0])
-
-    def test_pages_not_metered(self):
-        found = self.problems(lambda line: line.replace("METER 1 4 whole pages 65536", "METER 1 4 whole pages 64"))
-        self.assertIn("64 were metered", found[0])
-
-    def test_cost_is_not_what_it_says(self):
-        found = self.problems(lambda line: line.replace("cost_call 75.000", "cost_call 7.000"))
-        self.assertIn("by its own account", found[0])
+    def test_wrong(self):
+        """The first problem, of how many, if a word is another one."""
+        for old, new, problem, how_many in (
+                ("selftest pass", "selftest fail", "the meter's self test: 999000 metered instead of 1000000", 2),
+                ("SELFTEST", "", "0 of 2 self tests", 1), ("PAGEOUT 1 64 whole", "", "64 KiB whole: 3 of 6 runs", 1),
+                ("METER 1 4 whole ns_net", "", "4 KiB whole: the meter did not show all that it should", 1),
+                ("METER 0 4 whole calls 0", "METER 0 4 whole calls 1", "4 KiB whole: something was counted with", 3),
+                ("left 0", "left 9", "2048 KiB whole: 65536 pages, of which 65536 were metered, 65536 unmapped, 9", 12),
+                ("METER 1 4 whole pages 65536", "METER 1 4 whole pages 64", "4 KiB whole: 65536 pages, of which 64", 3),
+                ("cost_call 75.000", "cost_call 7.000", "4 KiB whole: the meter cost 5.51 M, by its own account", 1)):
+            with self.subTest(old):
+                found = list(meter.Results([line.replace(old, new) for line in console()]).problems())
+                self.assertEqual((found[0][:len(problem)], len(found)), (problem, how_many))
 
 
 SYMBOLS = ["ffffffff81000000 T _text", "ffffffff81000000 T _stext", "ffffffff81000100 t one", "ffffffff81000100 T two",
            "ffffffff81000200 t crate::free_run::<crate::Port>", "ffffffff810002f0 t __pfx_three",
            "ffffffff81000300 T three", "ffffffff81000400 t two.cold", "ffffffff81000480 t last",
-           "ffffffff81000500 D data",
+           "ffffffff81000500 D data", "ffffffff81001000 B _end",
            "                 U undefined", "ffffffffa0000000 t run_set\t[mm_batch_bench]"]
 
 
-class FakeImage(profile.Image):
-    start, end, syscall = 0xffffffff81000000, 0xffffffff81001000, "do_syscall_64"
-    where = {profile.CLOCK: 0xffffffff81000100, boots.RECLAIM.reader: 0xffffffff81000200,
-             "do_madvise": 0xffffffff81000300, syscall: 0xffffffff81000400}
-
-    def __init__(self, symbols):
-        profile.Symbols.__init__(self, symbols)
+IMAGE = profile.Image([line for line in SYMBOLS if "[" not in line], "x86_64")
+IMAGE.where |= {profile.CLOCK: 0xffffffff81000100, file_unmap.RECLAIM.reader: 0xffffffff81000200,
+                "do_madvise": 0xffffffff81000300, "do_syscall_64": 0xffffffff81000400}
+MODULES = profile.Symbols(line for line in SYMBOLS if "[" in line)
 
 
 class Profile(unittest.TestCase):
-    def image(self):
-        return FakeImage(profile.parsed(line for line in SYMBOLS if "[" not in line))
-
-    def modules(self):
-        return profile.Symbols(profile.parsed(line for line in SYMBOLS if "[" in line))
-
     def test_names(self):
-        image = self.image()
         rust = "crate::free_run::<crate::Port>"
         for address, name in ((0x100, "two"), (0x1ff, "two"), (0x2f4, rust), (0x300, "three"), (0x410, "two")):
-            self.assertEqual(image.name(0xffffffff81000000 + address), name)
+            self.assertEqual(IMAGE.name(0xffffffff81000000 + address), name)
         self.assertIsNone(profile.Symbols([]).name(1))
 
     def test_functions(self):
         dump = ["ffffffff81000104 5 32", "ffffffff81000404 1 2", "ffffffffa0000010 1 3", "400000 1 4", "end"]
-        self.assertEqual(profile.functions(dump, self.image(), self.modules()),
-                         {"two": 0x34, "run_set": 3, "user space": 4})
-        self.assertEqual(profile.functions(dump[2:], self.image(), profile.Symbols([])),
+        self.assertEqual(profile.functions(dump, IMAGE, MODULES), {"two": 0x34, "run_set": 3, "user space": 4})
+        self.assertEqual(profile.functions(dump[2:], IMAGE, profile.Symbols([])),
                          {"code of other modules": 3, "user space": 4})
-
-    def test_cut_short(self):
-        for dump in ([], ["ffffffff81000104 5 32"]):
+        for cut_short in [], dump[:1]:
             with self.assertRaisesRegex(Error, "no whole profile"):
-                profile.functions(dump, self.image(), self.modules())
+                profile.functions(cut_short, IMAGE, MODULES)
 
     def test_difference_of_two_boots(self):
         few, many = (100, {"two": 5000, "three": 777}), (300, {"two": 15000, "three": 777, "one": 20})
         self.assertEqual(profile.per_unit(few, many), {"two": 50, "three": 0, "one": 0.1})
 
     def test_who_times_a_row(self):
-        def window(boot):
-            return self.image().window(next(row for row in rows.ROWS if row.boot == boot))
-
-        self.assertEqual(window(boots.RECLAIM), "clock=ffffffff81000100,readers=ffffffff81000200-ffffffff81000300")
-        self.assertEqual(window(boots.BENCH), "clock=ffffffff81000100,readers=8000000000000000-ffffffff81000000,"
-                                                  "readers=ffffffff81001000-ffffffffffffffff")
-        self.assertEqual(window(dirty_flush.WHOLE),
-                         "call=ffffffff81000300,readers=ffffffff81000400-ffffffff81000480")
+        for boot, window in (
+                (file_unmap.RECLAIM, "clock=ffffffff81000100,readers=ffffffff81000200-ffffffff81000300"),
+                (contig_free.BENCH, "clock=ffffffff81000100,readers=8000000000000000-ffffffff81000000,"
+                                    "readers=ffffffff81001000-ffffffffffffffff"),
+                (dirty_flush.WHOLE, "call=ffffffff81000300,readers=ffffffff81000400-ffffffff81000480")):
+            self.assertEqual(IMAGE.window(next(row for row in rows.ROWS if row.boot == boot)), window)
 
     def test_what_the_meter_spent_on_runs(self):
         lines, found = ["UNITS 100 30", "words", "UNITS 20 6"], {profile.METERED: 100, "two": 5}
@@ -170,26 +137,17 @@ class Profile(unittest.TestCase):
         self.assertEqual(len(list(profile.problems(by_mode, {"c": 100, "rust": 50}, 0))), 1)
         self.assertEqual(list(profile.problems(by_mode, {"c": 100, "rust": 50}, 0.002)), [])
 
-    def chosen(self, **environment):
-        before = dict(os.environ)
-        for name in ("ROW", "MODE", "ACCEL", "DEBUG", "CONFIG"):
-            os.environ.pop(name, None)
-        os.environ.update(environment)
-        try:
-            return profile.chosen()
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
     def test_chosen(self):
-        self.assertEqual(self.chosen(ROW="order9")[0].workload, "order9")
         # The very name of a row, though it begins that of another.
-        self.assertEqual(self.chosen(ROW="vmalloc-p1-h0", MODE="off")[1], ["off"])
-        # Nothing tells the plugin when these are timed.
+        for row, mode, modes in ("order9", "", ["c", "rust"]), ("vmalloc-p1-h0", "off", ["off"]):
+            with given(ROW=row, MODE=mode):
+                found, wanted = profile.chosen()
+            self.assertEqual((found.workload, wanted), (row, modes))
+        # Nothing tells the plugin when the first is timed.
         for wrong in ({"ROW": "pageout-2cpu"}, {}, {"ROW": "order"}, {"ROW": "order9", "MODE": "fast"},
                       {"ROW": "order9", "ACCEL": "kvm"}, {"ROW": "order9", "DEBUG": "1"}):
-            with self.assertRaises(Error):
-                self.chosen(**wrong)
+            with given(**wrong), self.assertRaises(Error):
+                profile.chosen()
 
 
 class Series(unittest.TestCase):
@@ -197,35 +155,20 @@ class Series(unittest.TestCase):
     def of(patches):
         return list(dict.fromkeys(str(p.parent.relative_to(tree.TOP / "patches")) for p in patches))
 
-    def folders(self, **environment):
-        before = dict(os.environ)
-        for name in "METER", "CONFIG":
-            os.environ.pop(name, None)
-        os.environ.update(environment)
-        try:
-            return self.of(tree.series())
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
-    def test_the_meter_is_last_and_only_when_asked_for(self):
-        self.assertNotIn("meter", self.folders())
-        self.assertNotIn("meter", self.folders(METER="0"))
-        self.assertEqual(self.folders(METER="1")[-1], "meter")
-
-    def test_what_is_offered_to_c_is_behind_the_series_and_only_when_asked_for(self):
-        self.assertNotIn("better_c", self.folders(CONFIG="distro"))
-        self.assertEqual(self.folders(METER="1", CONFIG="better_c"),
-                         [*self.folders(), "better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c",
-                          "meter"])
+    def test_what_is_only_there_when_asked_for(self):
+        plain = ["fixes", *paths.ORDER]
+        self.assertEqual(tree.SERIES, plain)
+        twins = ["better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c"]
+        for variables, folders in (({}, plain), ({"METER": "0", "CONFIG": "distro"}, plain),
+                                   ({"METER": "1"}, [*plain, "meter"]),
+                                   ({"METER": "1", "CONFIG": "better_c"}, [*plain, *twins, "meter"])):
+            with given(**variables):
+                self.assertEqual(self.of(tree.series()), folders)
 
     def test_a_twin_is_offered_with_what_is_c_s_alone(self):
         """For a plain kernel: fixes, what needs nothing of mm_batch, the twin, and what gives it runs."""
         self.assertEqual(self.of(tree.offered()), ["fixes", "anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"])
         self.assertEqual(sum(p.parent.name == "anon_unmap" for p in tree.offered()), 7)
-
-    def test_fixes_are_first(self):
-        self.assertEqual(tree.SERIES, ["fixes", *paths.ORDER])
 
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}

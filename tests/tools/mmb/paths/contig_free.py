@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """contig_free: freeing ranges of order-0 pages."""
 
-from .boots import BENCH
-from .model import KunitBoot, Limits, Path, Row
+from .model import Boot, KunitBoot, Limits, Path, Row
 
 ABOUT = """The figures are per page, or per loop of test_vmalloc.
 
@@ -14,17 +13,8 @@ The order rows free with interrupts off, and the block that comes and goes has n
 that it merges with nothing; cma16384 is cma_release() alone. Pages are not cleared when they are handed out
 (init_on_alloc=0), which is part of a loop of test_vmalloc."""
 
-# workload: Rust/C at most in each configuration; None is shown without a limit.
-#                 release distro noinline better_c
-LIMITS = {
-    "order0":     (1.00, 1.00, 1.00, 1.00),
-    "order3":     (1.02, 1.02, 1.02, 1.02),
-    "order4":     (0.85, 0.85, 0.85, 0.85),
-    "order9":     (0.75, 0.75, 0.75, 0.75),
-    "range3077":  (1.02, 1.02, 1.02, 1.02),
-    "vmalloc":    (1.02, 1.02, 1.02, 1.02),  # each of its rows
-    "cma16384":   (1.02, 1.02, 1.02, 1.02),
-}
+# The module mm_batch_bench, and upstream's test_vmalloc.
+BENCH = Boot("bench", "bench.sh")
 
 # test_vmalloc, relative to v6.18 (v6.19-rc1 -> with the change), % on arm64: the seed's table.
 VMALLOC_PUBLISHED = {
@@ -35,27 +25,22 @@ VMALLOC_PUBLISHED = {
 }
 
 
-def bench(workload, loops, **kw):
-    return Row(workload, f"bench {workload} {{loops}}", "insn_per_page", "page", BENCH, Limits(*LIMITS[workload]),
-               loops=loops, **kw)
+def at_most(ratio):
+    """Rust/C, the same in each configuration."""
+    return Limits(release=ratio, distro=ratio, noinline=ratio, better_c=ratio)
+
+
+def bench(workload, loops, ratio, **kw):
+    return Row(workload, f"bench {workload} {{loops}}", "insn_per_page", "page", BENCH, at_most(ratio), loops=loops,
+               **kw)
 
 
 def vmalloc(pages, huge):
     published = VMALLOC_PUBLISHED.get((pages, huge))
     return Row(f"vmalloc-p{pages}-h{huge}", f"vmalloc {pages} {huge} {{loops}}", "insn_per_loop",
-               "loop of test_vmalloc", BENCH, Limits(*LIMITS["vmalloc"]), loops=max(40000 // pages, 500),
+               "loop of test_vmalloc", BENCH, at_most(1.02), loops=max(40000 // pages, 500),
                published=published and published + " %")
 
-
-ROWS = (
-    bench("order0", 8000),
-    bench("order3", 2000),
-    bench("order4", 2000, aim=0.57),
-    bench("order9", 100, aim=0.37, published="1,684,366 -> 136,216 us"),
-    bench("range3077", 4),
-    *(vmalloc(pages, huge) for huge in (0, 1) for pages in (1, 4, 16, 64, 256, 512)),
-    bench("cma16384", 2, published="1406 -> 402 us"),
-)
 
 # Hooks that freeing must not miss: name -> what turns it on. KASAN, lockdep, debug objects,
 # page_table_check and allocation tags are always on in the debug kernel.
@@ -68,7 +53,15 @@ DEBUG = {"kasan", "no_locks", "no_objects", "page_table_check", "alloc_tag", "fa
 PATH = Path(
     name="contig_free",
     about=ABOUT,
-    rows=ROWS,
+    rows=(
+        bench("order0", 8000, 1.00),
+        bench("order3", 2000, 1.02),
+        bench("order4", 2000, 0.85, aim=0.57),
+        bench("order9", 100, 0.75, aim=0.37, published="1,684,366 -> 136,216 us"),
+        bench("range3077", 4, 1.02),
+        *(vmalloc(pages, huge) for huge in (0, 1) for pages in (1, 4, 16, 64, 256, 512)),
+        bench("cma16384", 2, 1.02, published="1406 -> 402 us"),
+    ),
     suites=("mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks"),
     suites_late=("guest_mm_batch",),
     uml_lacks=("mm_batch_contig_free.test_cma", "mm_batch_contig_free.test_hwpoison"),

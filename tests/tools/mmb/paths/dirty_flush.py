@@ -35,21 +35,15 @@ TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 # The same folios' unmapping in all rows.
 UNMAP = "mm_batch.anon_unmap=rust"
 RAM_DISK = f"brd.rd_nr=1 brd.rd_size=327680 {UNMAP}"
-WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, programs=("pageout.c",), call="do_madvise",
-             arguments=RAM_DISK, seconds=4, more_memory=True)
-
-
-def writers(cpus, seconds):
-    return Boot(f"pageout-writers-{cpus}cpu", "pageout.sh", cpus=cpus, loops=False, programs=("pageout.c",),
-                profiled=False, threads=True, arguments=RAM_DISK, seconds=seconds)
-
-
-FILE_WRITERS = Boot("file-writers-4cpu", "pageout.sh", cpus=4, disk=True, loops=False, programs=("pageout.c",),
-                    profiled=False, arguments=RAM_DISK, seconds=4)
-WRITERS = {cpus: writers(cpus, seconds) for cpus, seconds in ((2, 3), (4, 4), (16, 5))}
-STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False, programs=("stolen.c",),
-                     profiled=False, threads=True, workers=cpus, debian=("stress-ng",), arguments=UNMAP,
-                     seconds=seconds)
+WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, call="do_madvise", arguments=RAM_DISK, seconds=4,
+             more_memory=True)
+FILE_WRITERS = Boot("file-writers-4cpu", "pageout.sh", cpus=4, disk=True, loops=False, profiled=False,
+                    arguments=RAM_DISK, seconds=4)
+WRITERS = {cpus: Boot(f"pageout-writers-{cpus}cpu", "pageout.sh", cpus=cpus, loops=False, profiled=False, threads=True,
+                      arguments=RAM_DISK, seconds=seconds)
+           for cpus, seconds in ((2, 3), (4, 4), (16, 5))}
+STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False, profiled=False, threads=True,
+                     workers=cpus, debian=("stress-ng",), arguments=UNMAP, seconds=seconds)
           for cpus, seconds in ((4, 12), (16, 60))}
 
 

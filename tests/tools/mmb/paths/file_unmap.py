@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """file_unmap: unmapping file, shmem and lazyfree folios in reclaim."""
 
-from .boots import RECLAIM, RECLAIM_2CPU
-from .model import NONE, KunitBoot, Limits, Path, Row
+from dataclasses import replace
+
+from .model import Boot, KunitBoot, Limits, Path, Row
 
 ABOUT = """{mib} MiB of clean pages are mapped and used in a memory cgroup, and 80 % of them reclaimed by
 a write to its memory.reclaim. The series' own workload is 10 GiB, 8 of them reclaimed, that is RECLAIM_MIB=10240. A
@@ -20,30 +21,18 @@ to what the figure does not have in it. In ext4-64k-mixed every second page was 
 mapping and written back: it is soft-dirty, which ends a run of the kernel's own C. C could go on there as
 well (patches/better_c/)."""
 
-# workload: Rust/C at most in each configuration; None is shown without a limit.
-#                      release distro noinline better_c
-LIMITS = {
-    "ext4-4k":         (1.02, 1.02, 1.02, 1.02),
-    "ext4-16k":        (1.02, 1.10, None, 1.02),
-    "ext4-64k":        (1.02, 1.05, None, 1.02),
-    "ext4-64k-mixed":  (1.02, 1.02, 1.02, 1.02),
-    "ext4-2m-pte":     (1.02, 1.02, 1.02, 1.02),
-    "shmem-64k":       (1.02, 1.05, None, 1.02),
-    "lazyfree-64k":    (1.02, 1.05, None, 1.02),
-    "lazyfree-2m":     (1.02, 1.02, 1.02, 1.02),
-    "lazyfree-2m-pte": (1.02, 1.02, 1.02, 1.02),
-    "ext4-64k-2cpu":   (1.02, 1.06, None, 1.02),
-}
-# The same: off/Rust at least.
-GAINS = {
-    "ext4-64k":        (4, 4, 4, 4),
-}
+# Reclaim of memory that is mapped and used in a cgroup, metered around try_to_unmap().
+RECLAIM = Boot("reclaim", "reclaim.sh", disk=True, loops=False, reader="mm_batch_meter_unmap")
+RECLAIM_2CPU = replace(RECLAIM, name="reclaim-2cpu", cpus=2)
+# Rust/C at most, and for small folios, of which what is not inlined is a larger part.
+SAME = Limits(release=1.02, distro=1.02, noinline=1.02, better_c=1.02)
+SMALL = Limits(release=1.02, distro=1.05, noinline=None, better_c=1.02)
 
 
-def reclaim(workload, kind, kib, boot=RECLAIM, **kw):
-    gains = Limits(*GAINS[workload]) if workload in GAINS else NONE
-    return Row(workload, f"reclaim {kind} {kib} {{mib}}" + (" 2cpu" if boot.cpus == 2 else ""), "insn_per_page_ttu",
-               "page in try_to_unmap()", boot, Limits(*LIMITS[workload]), gains, more=("insn_total",), **kw)
+def reclaim(workload, kind, kib, limits=SAME, boot=RECLAIM, **kw):
+    command = f"reclaim {kind} {kib} {{mib}}" + (" 2cpu" if boot.cpus == 2 else "")
+    return Row(workload, command, "insn_per_page_ttu", "page in try_to_unmap()", boot, limits, more=("insn_total",),
+               **kw)
 
 
 PATH = Path(
@@ -51,15 +40,16 @@ PATH = Path(
     about=ABOUT,
     rows=(
         reclaim("ext4-4k", "file", 4),
-        reclaim("ext4-16k", "file", 16),
-        reclaim("ext4-64k", "file", 64, published="1.018 -> 0.249 s"),
+        reclaim("ext4-16k", "file", 16, replace(SMALL, distro=1.10)),
+        reclaim("ext4-64k", "file", 64, SMALL, gains=Limits(release=4, distro=4, noinline=4, better_c=4),
+                published="1.018 -> 0.249 s"),
         reclaim("ext4-64k-mixed", "file-mixed", 64),
         reclaim("ext4-2m-pte", "file-pte", 2048),
-        reclaim("shmem-64k", "shmem", 64),
-        reclaim("lazyfree-64k", "lazyfree", 64),
+        reclaim("shmem-64k", "shmem", 64, SMALL),
+        reclaim("lazyfree-64k", "lazyfree", 64, SMALL),
         reclaim("lazyfree-2m", "lazyfree", 2048),
         reclaim("lazyfree-2m-pte", "lazyfree-pte", 2048),
-        reclaim("ext4-64k-2cpu", "file", 64, RECLAIM_2CPU),
+        reclaim("ext4-64k-2cpu", "file", 64, replace(SMALL, distro=1.06), RECLAIM_2CPU),
     ),
     suites=("mm_batch_pte_run", "mm_batch_folio_pte_batch", "mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),
     uml_lacks=("mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),  # no large folios

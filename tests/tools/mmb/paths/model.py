@@ -52,7 +52,6 @@ class Boot:
     cpus: int = 1
     disk: bool = False  # for what is mapped
     loops: bool = True  # rows have loops; else only more parts make a run longer
-    programs: tuple = ()  # of tests/kernel/workloads
     reader: str | None = None  # the kernel's function that times a row; None: a module of ours
     call: str | None = None  # the kernel's function that a row is one call of, by a system call that user space times
     profiled: bool = True  # `make profile` can tell when a row is timed
@@ -113,14 +112,11 @@ class Row:
 
     def filled(self, command, scale, longer=1):
         """A command with what depends on the scale."""
-        return command.format(loops=self.loops_for(scale, longer), mib=mib(), anon_mib=ANON_MIB[scale],
-                              stolen=STOLEN[scale])
+        loops = self.loops * (times(scale, longer) if self.boot.loops else 1)
+        return command.format(loops=loops, mib=mib(), anon_mib=ANON_MIB[scale], stolen=STOLEN[scale])
 
     def command_for(self, scale, longer=1):
         return self.filled(self.command, scale, longer)
-
-    def loops_for(self, scale, longer=1):
-        return self.loops * (times(scale, longer) if self.boot.loops else 1)
 
     def parts_for(self, scale, longer=1):
         """Parts of a run."""
@@ -132,9 +128,6 @@ class Row:
         """Of a run, about."""
         mapped = 1 if self.boot.loops else max(1, mib() / MIB)
         return (4 if scale == "full" else 0.8) * (self.boot.seconds or mapped)
-
-    def limit(self, config):
-        return getattr(self.limits, config)
 
 
 @dataclass(frozen=True)

@@ -48,14 +48,14 @@ class Declared(unittest.TestCase):
 # No batch in C, a twin, and something of each kind.
 NEW = """
 from .model import NONE, Boot, KunitBoot, Limits, Path, Row
-from .boots import RECLAIM
+from .file_unmap import RECLAIM
 
 PATH = Path(
     name="toy_unmap",
     about="`off` is by PTE{c}.",
     rows=(Row("toy-64k", "reclaim anon 64 {mib}", "insn_per_page_ttu", "page", RECLAIM, NONE,
               Limits(release=2, distro=None, noinline=None, better_c=None)),
-          Row("toy-own", "own {loops}", "insn_per_page", "page", Boot("own", "own.sh", programs=("own.c",)), NONE)),
+          Row("toy-own", "own {loops}", "insn_per_page", "page", Boot("own", "own.sh"), NONE)),
     suites=("mm_batch_toy_unmap",),
     boot_needs="thp_anon=16K:always",
     conditions={"mm_batch_toy_unmap.test_two": "2cpu"},
@@ -69,7 +69,7 @@ ASKED = r"""
 from mmb import paths
 from mmb.full import stamps, steps
 from mmb.kernel import tree
-from mmb.measure import profile, report, rows
+from mmb.measure import profile, report, rows, verdict
 from mmb.suites import kselftest, kunit
 
 row, own = rows.ROWS[-2:]
@@ -85,7 +85,7 @@ for config, modes in (("release", ["off", "rust", "off"]), ("better_c", ["c", "o
     job = rows.job([row], config, "short", 1, 1)
     runs = [line.split() for line in job.splitlines() if line.startswith("row ")]
     assert [run[3] for run in runs] == modes and runs[0][5:] == "reclaim anon 64 32".split(), runs
-lines = [report.Line(row, {"off": [300e6], "rust": [200e6]})]
+lines = [verdict.Line(row, {row.metric: {"off": [300e6], "rust": [200e6]}})]
 assert list(lines[0].problems(True)) == ["toy-64k: off/Rust 1.50 is below 2"]
 assert "\n\n`off` is by PTE, of which C has a twin.\n" in report.section("toy_unmap", lines, "better_c")
 assert "| off | twin | Rust |" in report.section("toy_unmap", lines, "better_c")
@@ -114,7 +114,6 @@ class NewPath(unittest.TestCase):
             self.assertNotEqual(order, first)
             (declared / "__init__.py").write_text(order)
             (top / "tests/kernel/workloads/own.sh").write_text("here\n")
-            (top / "tests/kernel/workloads/own.c").write_text("")
             done = subprocess.run([sys.executable, "-c", ASKED], cwd=top, capture_output=True, text=True,
                                   env=os.environ | {"PYTHONPATH": f"{top}/tests/tools", "RECLAIM_MIB": ""})
         self.assertEqual((done.stdout, done.stderr), ("known\n", ""))
