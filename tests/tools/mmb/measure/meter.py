@@ -58,7 +58,7 @@ class Results:
                 if found[1] == "known_whole":
                     self.selftests.append({})
                 self.selftests[-1][found[1]] = found[2]
-            elif found := re.fullmatch(r"PAGEOUT ([01]) (\d+) (\w+) ns (\d+) pages (\d+) left (\d+) idle \d+", line):
+            elif found := re.fullmatch(r"PAGEOUT ([01]) (\d+) (\w+) ns (\d+) pages (\d+) left (\d+) idle .*", line):
                 run = {"whole": int(found[4]), "in_all": int(found[5]), "left": int(found[6])}
                 self.runs.setdefault((int(found[2]), found[3], found[1] == "1"), []).append(run)
             elif found := re.fullmatch(r"METER ([01]) (\d+) (\w+) (\w+) ([\d.]+)", line):

@@ -25,7 +25,7 @@ def run_lines(kib, how, on):
              "flush_done": 0}
     stats = {name: value if on else 0 for name, value in stats.items()}
     stats |= {"cost_inside": "34.000", "cost_call": "75.000", "cost_run": "9.000"}
-    return [f"PAGEOUT {on} {kib} {how} ns {65_536_000 + own} pages 65536 left 0 idle 0",
+    return [f"PAGEOUT {on} {kib} {how} ns {65_536_000 + own} pages 65536 left 0 idle 0 interrupts 0",
             *(f"METER {on} {kib} {how} {name} {value}" for name, value in stats.items())]
 
 
