@@ -23,11 +23,15 @@ version() { "$@" 2>/dev/null | grep -oE '[0-9]+\.[0-9]+(\.[0-9]+)?' | head -n1; 
 # at_least WANTED VERSION
 at_least() { [ -n "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; }
 
+make_cache() {
+	mkdir -p "$cache" 2>/dev/null ||
+		die "cannot create the cache $cache" "set MM_BATCH_CACHE= to a folder you may write to"
+}
+
 # need_space MIB WHAT: fails early rather than half way.
 need_space() {
 	local have
-	mkdir -p "$cache" 2>/dev/null ||
-		die "cannot create the cache $cache" "set MM_BATCH_CACHE= to a folder you may write to"
+	make_cache
 	have=$(df -Pm "$cache" | awk 'NR == 2 { print $4 }')
 	[ "$have" -ge "$1" ] ||
 		die "$2 needs $1 MiB free in $cache, which has $have" \
@@ -36,8 +40,7 @@ need_space() {
 
 # lock_cache: holds a lock until this process ends, so that two do not fill the cache at once.
 lock_cache() {
-	mkdir -p "$cache" 2>/dev/null ||
-		die "cannot create the cache $cache" "set MM_BATCH_CACHE= to a folder you may write to"
+	make_cache
 	[ -w "$cache" ] || die "$cache is not writable" "set MM_BATCH_CACHE= to a folder you may write to"
 	exec 9>"$cache/tools.lock"
 	flock -n 9 || die "another mm_batch command is filling $cache" \

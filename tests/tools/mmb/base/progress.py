@@ -18,35 +18,23 @@ def known(file):
 
 
 class Steps:
-    """What is being done, and about how long is left.
-
-    Each step's duration is remembered and is the next run's estimate.
-    """
+    """What is being done: {name: seconds, if it was not done before}. How long each took is the next run's estimate."""
 
     def __init__(self, what, steps):
-        self.file = CACHE / "times.json"
-        self.known = known(self.file)
-        self.left = dict(steps)  # name -> seconds if nothing better is known
-        self.name = None
-        self.since = 0.0
-        say(f"{what}: about {minutes(self.seconds_left())} in all")
-
-    def estimate(self, name):
-        return self.known.get(name, self.left[name])
-
-    def seconds_left(self):
-        return sum(self.estimate(name) for name in self.left)
+        self.file, self.name, self.since = CACHE / "times.json", None, 0.0
+        before = known(self.file)
+        self.left = {name: before.get(name, seconds) for name, seconds in steps.items()}
+        say(f"{what}: about {minutes(sum(self.left.values()))} in all")
 
     def start(self, name, text):
         self.done()
         self.name, self.since = name, time.monotonic()
-        say(f"{text} (about {minutes(self.seconds_left())} left)")
+        say(f"{text} (about {minutes(sum(self.left.values()))} left)")
 
     def progress(self, part, text):
         # The pace so far counts more than the last run, which may have had less to do.
-        pace = (time.monotonic() - self.since) / part
-        rest = max(pace, self.estimate(self.name)) * (1 - part) + sum(
-            self.estimate(n) for n in self.left if n != self.name)
+        pace, estimate = (time.monotonic() - self.since) / part, self.left[self.name]
+        rest = max(pace, estimate) * (1 - part) + sum(self.left.values()) - estimate
         say(f"  {text} (about {minutes(rest)} left)")
 
     def skip(self, name):
