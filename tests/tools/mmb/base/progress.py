@@ -10,7 +10,6 @@ from .errors import say
 
 
 def known(file):
-    """The seconds that steps took when they were last done, by name."""
     try:
         return json.loads(file.read_text())
     except (OSError, ValueError):
@@ -38,7 +37,6 @@ class Steps:
         say(f"  {text} (about {minutes(rest)} left)")
 
     def skip(self, name):
-        """It need not be done."""
         self.left.pop(name, None)
 
     def done(self):

@@ -69,12 +69,10 @@ class Boots:
 
 
 def all_runs(selected, config, runs):
-    """How many runs that are."""
     return sum(len(rows.runs_of(row, config, runs)) for row in selected)
 
 
 def seconds_of(selected, config, scale, runs):
-    """How long they take, about."""
     return sum(row.seconds(scale) * all_runs([row], config, runs) for row in selected)
 
 

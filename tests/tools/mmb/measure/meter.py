@@ -119,7 +119,6 @@ def cost_table(results):
 
 
 def count_table(results):
-    """Runs and flushes."""
     rows = [["folio", "calls", "runs", "pages/run", "dirty flushes asked", "done", "flushes asked", "done",
              "local TLB flushes, page", "all", "shootdowns", "run lengths"]]
     for kib, how in SHAPES:

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Where a row's instructions go: guest instructions per kernel function, counted by a QEMU plugin.
 
-The kernel is the one that `make evaluate` measures. The plugin counts while the row is timed, that is between
-one clock read of who times it and its next (plugin/profile.c): a module, or for reclaim the meter,
-around try_to_unmap(). A row that user space times is what is done within a call of the kernel. Two boots differ in
-the loops alone, or in how often the workload runs; the difference of their counts, divided by the difference of
-their pages or loops, is the row and nothing else. That its sum is the row's figure is checked.
-
-Functions are those of the symbol table: what the compiler inlined counts for the function that it is in.
+The kernel is the one that `make evaluate` measures. The plugin counts while the row is timed, that is between one clock
+read of who times it and its next (plugin/profile.c): a module, or for reclaim the meter, around try_to_unmap(). A row
+that user space times is what is done within a call of the kernel. Two boots differ in the loops alone, or in how often
+the workload runs; the difference of their counts, divided by that of their pages or loops, is the row and nothing else.
+That its sum is the row's figure is checked. Functions are those of the symbol table, with what is inlined in them.
 """
 
 import bisect
@@ -38,8 +36,6 @@ SYSCALL = {"x86_64": "do_syscall_64", "arm64": "do_el0_svc"}  # what system call
 
 
 class Symbols:
-    """Names of kernel code addresses."""
-
     def __init__(self, lines):
         """Lines of nm or /proc/kallsyms, in any order; what has no address is left out."""
         by_address, self.where = {}, {}
@@ -66,7 +62,6 @@ class Image(Symbols):
         self.start, self.end, self.syscall = self.where["_text"], self.where["_end"], SYSCALL[arch]
 
     def span(self, name):
-        """Where a function begins and ends."""
         start = self.where[name]
         return start, self.addresses[bisect.bisect_right(self.addresses, start)]
 
@@ -85,7 +80,6 @@ class Image(Symbols):
 
 
 def functions(dump, image, modules):
-    """{function: instructions} of the plugin's file."""
     if not dump or dump[-1] != "end":
         raise Error("QEMU wrote no whole profile", "check the disk's free space, then run the same command again")
     found = Counter()

@@ -160,7 +160,6 @@ def by_path(lines):
 
 
 def section(name, lines, config):
-    """What the report has of a path."""
     path = PATHS[name]
     text = path.about.format(mib=mib(), stress_mib=stress_mib(), head=path.head(config), c=path.what_c_is(config))
     parts = [f"## {name}", text, *map(markdown_table, tables(lines, config))]

@@ -27,7 +27,6 @@ def known(arch, scale):
 
 
 def modes_of(row, config):
-    """The modes in which a row runs in a configuration."""
     return ("off", "rust") if row.counts else PATHS[row.path].modes(config)
 
 

@@ -384,7 +384,3 @@ class Programs(unittest.TestCase):
         for listed, code, lost in ("\tlibjudy.so.1 => not found", 0, "libjudy.so.1"), ("", 1, "a loader"):
             with self.assertRaisesRegex(Error, f"p lacks {lost}"):
                 self.found(listed, code)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -213,7 +213,3 @@ class Report(unittest.TestCase):
             self.assertEqual("`twin` the kernel's batch with what it can have" in unmap, twin)
             self.assertEqual(unmap.count("| off | twin | Rust | Rust/twin |"), 2 * twin)
             self.assertEqual(unmap.count("| off | C | Rust | Rust/C |"), 2 * (not twin))
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

@@ -102,7 +102,6 @@ def lines_of(rows, console, config, scale="full"):
 
 
 def judged(problems):
-    """Says what is not met; the exit code."""
     problems = list(problems)
     for problem in problems:
         say(f"not met: {problem}")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """dirty_flush: one TLB flush for up to 31 dirty folios in reclaim."""
 
+from dataclasses import replace
+
 from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting
 
 ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is all that 7.3 has; `Rust` once for up to
@@ -58,12 +60,7 @@ def dirty_file(name, how=""):
                     [Counter("flushes_per_page"), Counter("interrupts_per_page"), Counter("left_mapped")])
 
 
-def less(percent):
-    """A reduction that is required: it is of the release kernel."""
-    return Limits(release=percent, distro=None, noinline=None, better_c=None) if percent else NONE
-
-
-# Required and aimed at: shootdowns, call IPIs, dirty flushes, per page stolen, in % less than off.
+# Required of the release kernel, and aimed at: shootdowns, call IPIs, dirty flushes, per page stolen, in % less than off.
 #               (required), (aim)
 REDUCTIONS = {
     "classic": ((70, 70, 85), (80, 80, 90)),
@@ -75,15 +72,15 @@ BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "oom_ki
 
 
 def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, **kw):
-    counters = [*(Counter(rate, less=less(required), aim=aim) for rate, required, aim in zip(RATES, *reductions)),
-                *map(Counter, BESIDE)]
+    counters = [*(Counter(rate, less=replace(NONE, release=required), aim=aim)
+                  for rate, required, aim in zip(RATES, *reductions)), *map(Counter, BESIDE)]
     after = (f"floor {cpus}\n" if floor else "") + f"batches {cpus} {lru} {pages}"
     return counting(workload, f"stress {cpus} {lru} {pages}", "page stolen", STRESS[cpus], counters, after=after, **kw)
 
 
 def timed(workload, cpus, lru, seconds):
     """In fixed time: nobody is killed who is not without batches."""
-    counters = [Counter("oom_kills", at_most=Limits(release=0, distro=None, noinline=None, better_c=None)),
+    counters = [Counter("oom_kills", at_most=replace(NONE, release=0)),
                 *map(Counter, ("pages_stolen", "pgscan_anon", "major_faults"))]
     return counting(workload, f"timed {cpus} {lru} {seconds}", "run", STRESS[cpus], counters, full_only=True)
 

@@ -63,7 +63,6 @@ class Boot:
     more_memory: bool = False  # a full run maps more, and has no more parts
 
     def commands(self):
-        """What its job begins with."""
         stress = f"stress_mib={self.workers * stress_mib()}\n" if self.workers else ""
         return f"mib={mib()}\n{stress}{(WORKLOADS / self.script).read_text()}"
 
@@ -111,7 +110,6 @@ class Row:
         return bool(self.counters)
 
     def filled(self, command, scale, longer=1):
-        """A command with what depends on the scale."""
         loops = self.loops * (times(scale, longer) if self.boot.loops else 1)
         return command.format(loops=loops, mib=mib(), anon_mib=ANON_MIB[scale], stolen=STOLEN[scale])
 
@@ -119,7 +117,6 @@ class Row:
         return self.filled(self.command, scale, longer)
 
     def parts_for(self, scale, longer=1):
-        """Parts of a run."""
         if self.boot.more_memory:
             return 2 * longer
         return 4 if self.boot.loops else 2 * times(scale, longer)
@@ -145,7 +142,6 @@ class KunitBoot:
 
 
 def counting(workload, command, unit, boot, counters, **kw):
-    """A row that counts."""
     first, *others = (counter.metric for counter in counters)
     return Row(workload, command, first, unit, boot, NONE, more=tuple(others), counters=tuple(counters), **kw)
 

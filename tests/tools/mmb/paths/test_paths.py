@@ -117,7 +117,3 @@ class NewPath(unittest.TestCase):
             done = subprocess.run([sys.executable, "-c", ASKED], cwd=top, capture_output=True, text=True,
                                   env=os.environ | {"PYTHONPATH": f"{top}/tests/tools", "RECLAIM_MIB": ""})
         self.assertEqual((done.stdout, done.stderr), ("known\n", ""))
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
