@@ -26,15 +26,11 @@ class Declared(unittest.TestCase):
         for name, declared in paths.PATHS.items():
             self.assertEqual(declared.name, name)
             self.assertEqual({row.path for row in declared.rows}, {name})
-
-    def test_no_row_is_there_twice(self):
         names = [row.workload for row in rows.ROWS]
-        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(len(names), len(set(names)), "a row is there twice")
 
-    def test_limits_are_for_what_can_be_chosen(self):
+    def test_limits_are_for_what_can_be_chosen_and_stated(self):
         self.assertEqual(model.CONFIGURATIONS, ["release", *kbuild.NAMED])
-
-    def test_a_limit_must_be_stated(self):
         with self.assertRaises(TypeError):
             model.Limits(release=1.0, distro=None, noinline=None)
 
