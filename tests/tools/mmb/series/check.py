@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from ..base.cache import TOP
 from ..base.errors import FAIL, PASS, Error, say
@@ -33,6 +34,7 @@ class Table:
 
     def __init__(self, steps):
         self.rows, self.steps, self.since = [], steps, time.monotonic()
+        self.pool, self.pending = ThreadPoolExecutor(1), None
 
     def add(self, check, what, code, line):
         now = time.monotonic()
@@ -46,14 +48,29 @@ class Table:
         self.add("applies", what, FAIL if why else PASS, why or "by git am")
 
     def try_state(self, states, index, what, step, text, row, work):
-        """A check of the kernel after a patch, unless it has passed: work() returns a code and a line."""
+        """A check of the kernel after a patch, unless it has passed: work() returns a code and a line, or what does so
+        and needs no build, as a boot, which then goes on beside the next check's build.
+        """
         if states.is_done(index, what):
+            self.finish()
             self.steps.skip(step)
             self.add(*row, PASS, "unchanged since it passed")
             return
         self.steps.start(step, text)
         try:
-            code, line = work()
+            rest = work()
+        except Error as error:
+            rest = FAIL, str(error)
+        self.finish()
+        self.pending = self.pool.submit(rest if callable(rest) else lambda: rest), states, index, what, row
+
+    def finish(self):
+        """Waits for the check that is not through, if one is."""
+        if not self.pending:
+            return
+        (future, states, index, what, row), self.pending = self.pending, None
+        try:
+            code, line = future.result()
         except Error as error:
             code, line = FAIL, str(error)
         if code == PASS:
@@ -62,6 +79,7 @@ class Table:
 
     def show(self):
         """Prints it; returns the worst."""
+        self.finish()
         width = max(len(what) for _, what, *_ in self.rows)
         for check, what, code, line, seconds in self.rows:
             state = "ok" if code == PASS else "FAIL"

@@ -7,7 +7,9 @@ A tree of its own takes each state in turn, and its build folder builds what cha
 import hashlib
 import json
 import re
+import shutil
 import subprocess
+from types import SimpleNamespace
 
 from ..base.cache import write_atomically
 from ..base.errors import FAIL, PASS, Error
@@ -81,17 +83,23 @@ class States:
         return PASS, "mm/ and rust/ built"
 
     def boot(self, index):
-        """Builds a state, and boots it to init with its KUnit suites on: code and a line."""
+        """Builds a state; returns what boots it to init with its KUnit suites on: code and a line."""
         self.compile(index, whole=True)
         folder = self.build.base.work / "series-boot"
         archive = initrd.archive(folder, UP)
-        log = folder / f"{index:04}.log"
-        ended = boot(self.build, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
+        kernel = SimpleNamespace(arch=self.build.arch, image=folder / f"{index:04}.image")
+        shutil.copy2(self.build.image, kernel.image)
+        tested = self.build.symbol("CONFIG_MM_BATCH_KUNIT_TEST") == "y"
+        return lambda: self.booted(kernel, archive, folder / f"{index:04}.log", tested)
+
+    def booted(self, kernel, archive, log, tested):
+        ended = boot(kernel, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
                      initrd=archive, icount=False, timeout=300, log=log, finished=f"^{initrd.DONE}|^{initrd.FAILED}")
+        kernel.image.unlink()
         failed = initrd.failure(ended)
         if ended.code != PASS or failed:
             return ended.code or FAIL, f"{failed or ended.why} (console: {log})"
-        if self.build.symbol("CONFIG_MM_BATCH_KUNIT_TEST") != "y":
+        if not tested:
             return PASS, "booted"
         code, line = verdict(self.build.tree, log)
         return code, f"booted, KUnit: {line}" + ("" if code == PASS else f" (console: {log})")

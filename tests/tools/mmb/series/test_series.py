@@ -308,6 +308,7 @@ class States(Toy):
     def rows(self, check_, found, *how):
         table = check.Table(mock.Mock())
         check_(table, found, *how)
+        table.finish()
         return [row[:3] for row in table.rows]
 
     def test_a_patch_that_does_not_build(self):
@@ -329,7 +330,7 @@ class States(Toy):
     def test_a_series_that_is_off_and_does_not_build(self):
         found = self.states()
         found.build.kconfig.return_value = []
-        found.make, found.boot = mock.Mock(), mock.Mock(return_value=(PASS, "booted"))
+        found.make, found.boot = mock.Mock(), mock.Mock(return_value=lambda: (PASS, "booted"))
         found.off = mock.Mock(side_effect=Error("building bzImage failed", "see the log"))
         for codes in [FAIL, PASS, PASS], [PASS, PASS, PASS], [PASS, PASS, PASS]:
             self.assertEqual([code for _, _, code in self.rows(check.check_states, found, [1, 2], False)], codes)
@@ -347,20 +348,23 @@ class States(Toy):
     def test_a_boot_that_fails(self):
         found = self.states()
         found.build.base.work, found.compile = self.top, mock.Mock()
+        found.build.image = self.top / "bzImage"
+        self.write("bzImage", "")
+        self.write("series-boot/0001.image", "")
         with mock.patch("mmb.series.states.initrd.archive"), mock.patch("mmb.series.states.boot") as boot:
             boot.return_value = mock.Mock(code=PANIC, why="Kernel panic", lines=[])
-            self.assertEqual(found.boot(1)[0], PANIC)
+            self.assertEqual(found.boot(1)()[0], PANIC)
             # It said nothing on its console.
             complaint = "mm_batch: job failed: the kernel complained: [ 1.0] WARNING: mm/x.c:1"
             boot.return_value = mock.Mock(code=PASS, lines=["up", complaint])
-            self.assertEqual(found.boot(1)[0], FAIL)
-            self.assertIn("WARNING: mm/x.c:1", found.boot(1)[1])
+            self.assertEqual(found.boot(1)()[0], FAIL)
+            self.assertIn("WARNING: mm/x.c:1", found.boot(1)()[1])
             # Suites were asked for, and none ran.
             boot.return_value = mock.Mock(code=PASS, lines=[])
             found.build.symbol.return_value = "y"
             found.build.tree = tree.Base().tree
             self.write("series-boot/0001.log", "Linux version 7.3\n")
-            self.assertEqual(found.boot(1)[0], FAIL)
+            self.assertEqual(found.boot(1)()[0], FAIL)
 
 
 class SameSource(Toy):
