@@ -48,7 +48,7 @@ kernel: ## the patched kernel, built (first 12 min, then 10 s)
 kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests (4 min beyond make kernel)
 	@$(mmb) kunit
 
-uml: ## KUnit in User Mode Linux, the kernel as a process: no QEMU, no root
+uml: ## KUnit in User Mode Linux, the kernel as a process: no QEMU, no root (first 4 min, then 5 s)
 	@$(mmb) uml
 
 kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (30 min); MINUTES=20 lets each race last
