@@ -62,17 +62,23 @@ class Table:
         except Error as error:
             rest = FAIL, str(error)
         self.finish()
-        self.pending = self.pool.submit(rest if callable(rest) else lambda: rest), states, index, what, row
+        if callable(rest):
+            self.pending = self.pool.submit(rest), states, index, what, row
+        else:
+            self.end(*rest, states, index, what, row)
 
     def finish(self):
         """Waits for the check that is not through, if one is."""
         if not self.pending:
             return
-        (future, states, index, what, row), self.pending = self.pending, None
+        (future, *of), self.pending = self.pending, None
         try:
             code, line = future.result()
         except Error as error:
             code, line = FAIL, str(error)
+        self.end(code, line, *of)
+
+    def end(self, code, line, states, index, what, row):
         if code == PASS:
             states.mark(index, what)
         self.add(*row, code, line)
