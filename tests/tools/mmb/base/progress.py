@@ -48,8 +48,10 @@ class Steps:
             self.name = None
 
 
-def objects_built(every=60):
-    """For run(): counts what a build makes, and says so now and then."""
+def objects_built(steps=None, of=0, every=60):
+    """For run(): counts what a build makes, and says so now and then; with the time that is left, where it is a step
+    that makes about so many.
+    """
     made, said = 0, time.monotonic()
 
     def count(line):
@@ -57,7 +59,10 @@ def objects_built(every=60):
         made += bool(re.match(r"  (CC|RUSTC|AS|LD|AR|HOSTCC)\b", line))
         if time.monotonic() - said >= every:
             said = time.monotonic()
-            say(f"  {made} objects so far")
+            if steps:
+                steps.progress(min(made / of, 0.98), f"{made} of about {of} objects")
+            else:
+                say(f"  {made} objects so far")
 
     return count
 

@@ -166,16 +166,9 @@ class Build:
     def make(self, steps):
         need_space(4000, "a kernel build")
         self.configure()
-        seen = 0
-
-        def count(line):
-            nonlocal seen
-            seen += bool(re.match(r"  (CC|RUSTC|AS|LD|AR|HOSTCC)\b", line))
-            if steps and seen and seen % 200 == 0 and line.startswith("  CC"):
-                steps.progress(min(seen / OBJECTS, 0.98), f"{seen} of about {OBJECTS} objects")
-
         target = os.path.basename(IMAGES[self.arch])
-        run(self.command(target, "modules"), self.log, "building the kernel", on_line=count)
+        run(self.command(target, "modules"), self.log, "building the kernel",
+            on_line=objects_built(steps, OBJECTS))
         if bad := exported(self.out / "Module.symvers"):
             raise Error(f"the kernel exports {', '.join(bad[:3])} to modules ({len(bad)} of our helpers)",
                         "keep them out of what rust/exports.c exports")
