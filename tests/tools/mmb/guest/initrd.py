@@ -9,12 +9,13 @@ import shutil
 import subprocess
 
 from ..base.cache import TOP, brought
-from ..base.errors import Error
+from ..base.errors import FAIL, PASS, Error
 from . import splats
 
 DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
 DONE = "mm_batch: job done"
 FAILED = "mm_batch: job failed"
+ENDED = f"^{DONE}|^{FAILED}"
 
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /usr/bin /sbin
@@ -50,8 +51,13 @@ def busybox(arch):
 
 
 def failure(ended):
-    """What the job of a boot that has ended says went wrong, or None."""
-    return next((line for line in ended.lines if line.startswith(FAILED)), None)
+    """Why a boot ended without its job being done: a code, and what the job said of it or what became of the guest; or
+    None.
+    """
+    said = next((line for line in ended.lines if line.startswith(FAILED)), None)
+    if ended.code == PASS and not said and any(line.startswith(DONE) for line in ended.lines):
+        return None
+    return ended.code or FAIL, said or ended.why
 
 
 def with_libraries(arch, program):

@@ -129,5 +129,5 @@ def boot_guest(build, job, arguments="", icount=False, **more):
     ended = boot(build, f"{ARGUMENTS} {QUIET} {arguments}", icount=icount,
                  drives=disks(build.arch, job), finished=f"^{DONE}", **(SIZE | more))
     if ended.code == FAIL:
-        ended.why = failure(ended) or ended.why
+        ended.why = failure(ended)[1]
     return ended

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from ..base.errors import FAIL, PASS, Error
+from ..base.errors import Error
 from ..paths import PATHS
 from ..paths.model import NONE, mib
 from ..guest import initrd
@@ -62,11 +62,10 @@ def job(rows, config, scale, runs, longer):
     return "\n".join(lines) + "\n"
 
 
-def done(build, console, job, modules=(), programs=(), debian=(), finished=f"^{initrd.DONE}|^{initrd.FAILED}", **how):
+def done(build, console, job, modules=(), programs=(), debian=(), finished=initrd.ENDED, **how):
     """Boots to a job, which must come to its end: the lines of the console."""
     archive = initrd.archive(console.parent, job, modules, programs, build.arch, debian)
     ended = boot(build, initrd=archive, log=console, finished=finished, **how)
-    failed = initrd.failure(ended)
-    if ended.code != PASS or failed or not any(line.startswith(initrd.DONE) for line in ended.lines):
-        raise Error(failed or ended.why, f"the console is in {console}", ended.code or FAIL)
+    if failed := initrd.failure(ended):
+        raise Error(failed[1], f"the console is in {console}", failed[0])
     return ended.lines

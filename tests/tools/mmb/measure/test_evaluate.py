@@ -16,7 +16,7 @@ from mmb import paths
 from mmb.base.cache import TOP
 from mmb.base.errors import FAIL, PASS, Error
 from mmb.paths import contig_free, file_unmap, model
-from mmb.guest import boot, initrd, payload, splats
+from mmb.guest import initrd, payload, splats
 from mmb.guest.boot import Ended
 from mmb.measure import evaluate, report, rows, verdict
 from mmb.measure.test_verdict import BOOT, COUNTING, LIMITS, ROW
@@ -334,53 +334,3 @@ class Boots(unittest.TestCase):
 
     def test_a_metric_is_missing(self):
         self.refused("^ext4-64k has no insn_none: ", dataclasses.replace(self.row, more=("insn_total", "insn_none")))
-
-
-class Emulator(unittest.TestCase):
-    """A host thread per CPU wants a QEMU that is new enough, and no icount."""
-
-    def test_which(self):
-        own, brought = "qemu-system-x86_64", "/cache/threads/mm_batch/bin/qemu-system-x86_64"
-        threads, counted = " -accel tcg,thread=multi ", " -icount shift=0,sleep=off "
-        for version, accel, wanted, program, option in (
-                ("10.0.2", "", True, own, threads), ("7.2.22", "", True, brought, threads),
-                ("9.9.9", "", True, brought, threads), (None, "", True, brought, threads),
-                # Other boots keep theirs, and KVM needs none.
-                ("7.2.22", "", False, own, counted), ("7.2.22", "kvm", True, own, " -accel kvm ")):
-            build = mock.Mock(arch="x86_64", flavour="release", image="image")
-            with self.subTest(version, accel=accel, threads=wanted), \
-                    mock.patch.object(boot, "version", lambda _: version), \
-                    mock.patch.dict(os.environ, {"ACCEL": accel}), \
-                    mock.patch.object(boot.shutil, "which", lambda name: name if version or "/" in name else None), \
-                    mock.patch.object(boot.os, "access", return_value=True), \
-                    mock.patch.object(boot, "brought", lambda name: f"/cache/{name}"):
-                command = boot.qemu_command(build, "", None, 4, 2048, True, threads=wanted)
-            text = " ".join(command)
-            self.assertEqual(command[0], program)
-            self.assertIn(option, text)
-            if option == threads:
-                self.assertNotIn("icount", text)
-                self.assertIn(" no_timer_check ", text)
-
-
-class Programs(unittest.TestCase):
-    """A program of the guest's packages, with its libraries."""
-
-    def found(self, listed, code=0):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            (root / "usr/lib64").mkdir(parents=True)
-            loader = root / "usr/lib64/ld-linux-x86-64.so.2"
-            loader.write_text(f"#!/bin/sh\ncat <<'END'\n{listed.format(root=root)}\nEND\nexit {code}\n")
-            loader.chmod(0o755)
-            with mock.patch.object(initrd, "tree", lambda _: root):
-                return [str(name) for name, _ in initrd.with_libraries("x86_64", "p")]
-
-    def test_libraries(self):
-        self.assertEqual(self.found("\tlinux-vdso.so.1 (0x1)\n"
-                                    "\tlibc.so.6 => {root}/usr/lib/x86_64-linux-gnu/libc.so.6 (0x2)\n"
-                                    "\t/lib64/ld-linux-x86-64.so.2 => {root}/lib64/ld-linux-x86-64.so.2 (0x3)"),
-                         ["lib64/ld-linux-x86-64.so.2", "usr/bin/p", "usr/lib/x86_64-linux-gnu/libc.so.6"])
-        for listed, code, lost in ("\tlibjudy.so.1 => not found", 0, "libjudy.so.1"), ("", 1, "a loader"):
-            with self.assertRaisesRegex(Error, f"p lacks {lost}"):
-                self.found(listed, code)

@@ -36,10 +36,13 @@ class Table:
         self.rows, self.steps, self.since = [], steps, time.monotonic()
         self.pool, self.pending = ThreadPoolExecutor(1), None
 
-    def add(self, check, what, code, line):
-        now = time.monotonic()
-        self.rows.append((check, what, code, line, now - self.since))
-        self.since = now
+    def seconds(self):
+        """Since this was asked before."""
+        before, self.since = self.since, time.monotonic()
+        return self.since - before
+
+    def add(self, check, what, code, line, seconds=None):
+        self.rows.append((check, what, code, line, self.seconds() if seconds is None else seconds))
         if code != PASS:
             say(f"FAILED: {check}: {what}: {line}")
 
@@ -49,7 +52,7 @@ class Table:
 
     def try_state(self, states, index, what, step, text, row, work):
         """A check of the kernel after a patch, unless it has passed: work() returns a code and a line, or what does so
-        and needs no build, as a boot, which then goes on beside the next check's build.
+        and needs no build, as a boot, which then goes on beside the next check's build, and whose time is not said.
         """
         if states.is_done(index, what):
             self.finish()
@@ -61,11 +64,12 @@ class Table:
             rest = work()
         except Error as error:
             rest = FAIL, str(error)
+        of = states, index, what, row, self.seconds()
         self.finish()
         if callable(rest):
-            self.pending = self.pool.submit(rest), states, index, what, row
+            self.pending = self.pool.submit(rest), *of
         else:
-            self.end(*rest, states, index, what, row)
+            self.end(*rest, *of)
 
     def finish(self):
         """Waits for the check that is not through, if one is."""
@@ -78,10 +82,10 @@ class Table:
             code, line = FAIL, str(error)
         self.end(code, line, *of)
 
-    def end(self, code, line, states, index, what, row):
+    def end(self, code, line, states, index, what, row, seconds):
         if code == PASS:
             states.mark(index, what)
-        self.add(*row, code, line)
+        self.add(*row, code, line, seconds)
 
     def show(self):
         """Prints it; returns the worst."""
@@ -158,9 +162,6 @@ def check_applies(table, base, tree, patches, quick):
 
 def check_states(table, states, chosen, quick):
     what, last = "built" if quick else "booted", states.last
-    if not quick:
-        table.try_state(states, last, "off", "series off", "building without the series, and with it off",
-                        ("is off", "CONFIG_MM_BATCH=n"), states.off)
     if not all(states.is_done(index, what) for index in chosen):
         states.enter(0)
         states.configure(0)
@@ -169,6 +170,9 @@ def check_states(table, states, chosen, quick):
         table.try_state(states, index, what, f"series {what} {index}", f"patch {index} of {last}",
                         ("builds", f"{index}/{last} {subject[:60]}"),
                         lambda: states.compile(index) if quick else states.boot(index))
+    if not quick:
+        table.try_state(states, last, "off", "series off", "building with the series off, and without it",
+                        ("is off", "CONFIG_MM_BATCH=n"), states.off)
 
 
 def check_without(table, states, full):

@@ -15,7 +15,7 @@ from ..base.cache import write_atomically
 from ..base.errors import FAIL, PASS, Error
 from ..base.process import run
 from ..base.progress import known, objects_built
-from ..kernel.kbuild import tool_versions
+from ..kernel.kbuild import CONFIG, tool_versions
 from ..kernel.tree import put_back
 from ..guest import initrd
 from ..guest.boot import boot
@@ -43,9 +43,14 @@ class States:
         self.git("checkout", "-q", self.commits[index])
         put_back(self.git.folder, self.build.tree, self.names)
 
+    def fragments(self, index, what):
+        """What a state is configured by: a small kernel, but for the last, and for what is compared with that."""
+        small = index < self.last and what != "off"
+        return self.build.fragments() + ((CONFIG / "states.config").read_text() if small else "")
+
     def key(self, index, what):
         """Changes with anything that decides what is built."""
-        parts = [what, self.build.arch, self.build.base.version, self.build.fragments(), self.tools,
+        parts = [what, self.build.arch, self.build.base.version, self.fragments(index, what), self.tools,
                  self.git("rev-parse", f"{self.commits[index]}^{{tree}}")]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -57,9 +62,9 @@ class States:
         self.passed[self.key(index, what)] = True
         write_atomically(self.stamp, json.dumps(self.passed, indent=1))
 
-    def configure(self, index, on=True):
+    def configure(self, index, on=True, what="booted"):
         """Configures a state, with or without what the series adds. Only what it adds later may be dropped."""
-        text = self.build.fragments()
+        text = self.fragments(index, what)
         if not on:
             text = re.sub(r"^CONFIG_\w*MM_BATCH\w*=.*$", "", text, flags=re.M) + "# CONFIG_MM_BATCH is not set\n"
         dropped = set(self.build.kconfig(text))
@@ -75,10 +80,10 @@ class States:
         log = self.build.base.work / f"{self.build.out.name}-states.log"
         run(self.build.command(*targets), log, "building " + " ".join(targets), on_line=objects_built())
 
-    def compile(self, index, whole=False, on=True):
+    def compile(self, index, whole=False, on=True, what="booted"):
         """Builds a state, the image or only what the series is about: code and a line."""
         self.enter(index)
-        self.configure(index, on)
+        self.configure(index, on, what)
         self.make(*([self.build.image.name] if whole else ["mm/", "rust/"]))
         return PASS, "mm/ and rust/ built"
 
@@ -94,11 +99,10 @@ class States:
 
     def booted(self, kernel, archive, log, tested):
         ended = boot(kernel, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
-                     initrd=archive, icount=False, timeout=300, log=log, finished=f"^{initrd.DONE}|^{initrd.FAILED}")
+                     initrd=archive, icount=False, timeout=300, log=log, finished=initrd.ENDED)
         kernel.image.unlink()
-        failed = initrd.failure(ended)
-        if ended.code != PASS or failed:
-            return ended.code or FAIL, f"{failed or ended.why} (console: {log})"
+        if failed := initrd.failure(ended):
+            return failed[0], f"{failed[1]} (console: {log})"
         if not tested:
             return PASS, "booted"
         code, line = verdict(self.build.tree, log)
@@ -107,8 +111,8 @@ class States:
     def off(self):
         """What the whole series without its option has of what it adds with it: code and a line."""
         found = []
-        for index, on in (0, True), (self.last, True), (self.last, False):
-            self.compile(index, whole=True, on=on)
+        for index, on in (self.last, True), (self.last, False), (0, True):
+            self.compile(index, whole=True, on=on, what="off")
             found.append(self.symbols())
         plain = self.added_by_plain_patches()
         return left_over(*found, lambda symbol: symbol.partition(".")[0] in plain or self.named_by_base(symbol))
@@ -141,7 +145,7 @@ class States:
         return found
 
 
-def left_over(unpatched, on, off, is_kernels):
+def left_over(on, off, unpatched, is_kernels):
     """What a kernel without the option has of the series: code and a line. Each maps a file to its symbols."""
     ours = {name: set(on[name]) - set(unpatched[name]) for name in on}
     new = {s for name in off for s in set(off[name]) - set(unpatched[name])}

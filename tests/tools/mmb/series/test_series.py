@@ -211,7 +211,7 @@ class Checks(Toy):
         found.build.base.tree = tree.Base().tree
 
         def left(on, off):
-            return states.left_over({"vmlinux": ["a"]}, {"vmlinux": on}, {"vmlinux": off},
+            return states.left_over({"vmlinux": on}, {"vmlinux": off}, {"vmlinux": ["a"]},
                                     lambda symbol: states.States.named_by_base(found, symbol))
 
         on = ["a", "mm_batch"]
@@ -301,6 +301,13 @@ class States(Toy):
             with self.assertRaisesRegex(Error, f"dropped {symbol} after patch {index}"):
                 found.configure(index)
 
+    def test_all_but_the_last_are_small(self):
+        found = self.states()
+        found.build.kconfig.return_value = []
+        for index, what, small in (0, "booted", True), (1, "booted", True), (2, "booted", False), (0, "off", False):
+            found.configure(index, what=what)
+            self.assertEqual("CONFIG_NET is not set" in found.build.kconfig.call_args.args[0], small, (index, what))
+
     def test_the_last_patch_of_each_folder(self):
         for names, last in (("one/1 two/1", [1, 2]), ("one/1 one/2 two/1", [2, 3])):
             self.assertEqual(check.last_of_each([pathlib.Path(name) for name in names.split()]), last)
@@ -332,7 +339,7 @@ class States(Toy):
         found.build.kconfig.return_value = []
         found.make, found.boot = mock.Mock(), mock.Mock(return_value=lambda: (PASS, "booted"))
         found.off = mock.Mock(side_effect=Error("building bzImage failed", "see the log"))
-        for codes in [FAIL, PASS, PASS], [PASS, PASS, PASS], [PASS, PASS, PASS]:
+        for codes in [PASS, PASS, FAIL], [PASS, PASS, PASS], [PASS, PASS, PASS]:
             self.assertEqual([code for _, _, code in self.rows(check.check_states, found, [1, 2], False)], codes)
             found.off.side_effect, found.off.return_value = None, (PASS, "vmlinux: 0 of 1 symbols")
         # Once it has passed, it is not tried again.
@@ -408,7 +415,3 @@ class SameSource(Toy):
         os.utime(file, (time.time() + 60,) * 2)
         with self.assertRaisesRegex(Error, "newer than what cargo made of it: make test"):
             self.verdict()
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

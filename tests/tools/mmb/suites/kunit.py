@@ -99,7 +99,7 @@ def boot_to_debugfs(build, folder, job, arguments, last=(), **how):
     """
     archive = initrd.archive(folder, job, arch=build.arch)
     return boot(build, f"kunit.enable=1 kunit.autorun=0 {NEEDS} {arguments}", initrd=archive,
-                finished="|".join([f"^{initrd.DONE}", f"^{initrd.FAILED}", *last]), **how)
+                finished="|".join([initrd.ENDED, *last]), **how)
 
 
 def started_late(suite):
@@ -117,7 +117,7 @@ def after_init(build, suites=None, timeout=120, job=LATE_JOB):
     ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted)), f"loglevel=5 {suites.arguments}",
                             cpus=suites.cpus, icount=False, timeout=slower(build, timeout), log=folder / "console.log")
     if failed := initrd.failure(ended):
-        return FAIL, f"{name}: {failed}"
+        return failed[0], f"{name}: {failed[1]} (console: {folder}/console.log)"
     text = "\n".join(ended.lines)
     documents = re.findall(r"^results: begin .*\n((?:.*\n)*?)results: end", text, re.M)
     write_atomically(log, merged(documents))
@@ -134,9 +134,10 @@ def selftests(build, modules, timeout=300):
     log = folder / "selftests.log"
     off = " ".join(f"mm_batch.{path}=off" for path in PATHS)
     ended = boot(build, f"quiet loglevel=3 cma=160M {off}", initrd=archive, cpus=2, icount=False,
-                 timeout=slower(build, timeout), log=log, finished=f"^{initrd.DONE}|^{initrd.FAILED}")
-    failed = initrd.failure(ended)
-    return (FAIL, f"selftests: {failed}") if failed else judged(build, "selftests", ended, log)
+                 timeout=slower(build, timeout), log=log, finished=initrd.ENDED)
+    if failed := initrd.failure(ended):
+        return failed[0], f"selftests: {failed[1]} (console: {log})"
+    return judged(build, "selftests", ended, log)
 
 
 class Part(NamedTuple):
