@@ -338,7 +338,3 @@ class Hooks(unittest.TestCase):
     def test_no_row_of_the_list_is_stale(self):
         called = hooks.calls(tree.Base().tree / "mm/page_alloc.c")
         self.assertEqual(set(hooks.listed()) - called, set())
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

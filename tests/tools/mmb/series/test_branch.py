@@ -239,7 +239,3 @@ class RoundTrip(unittest.TestCase):
             branch.import_series(tree.Base(), checkout)
             self.assertEqual(branch.export_series(tree.Base(), checkout), [])
             self.assertEqual(content(top), before)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
