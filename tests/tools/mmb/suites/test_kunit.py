@@ -158,7 +158,7 @@ class Boots(unittest.TestCase):
         own = model.KunitBoot("own", "release", cpus=2, only="mm_batch_hooks")
         late = model.KunitBoot("late", "release", cpus=2, only="guest_mm_batch", late=True)
         text = ["results: begin guest_mm_batch", *KTAP_HEAD.replace(": s", ": guest_mm_batch").splitlines(),
-                "    1..1", "    ok 1 a", "ok 1 guest_mm_batch", "results: end"]
+                "    1..1", "    ok 1 a", "ok 1 guest_mm_batch", "results: end", initrd.DONE]
         prepare = "mm_batch_contig_free.test_fault_prepare"
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(kunit, "boot") as booted, \
                 mock.patch.object(kunit, "judged", return_value=(PASS, "passed")) as judged, \
