@@ -11,74 +11,55 @@
 //!                              +------------+-> restored
 //! ```
 //!
-//! Where nothing fails, this leaves what C leaves page by page. Where something does, C has
-//! converted the pages in front, and this none: the folio stays mapped in both cases, and reclaim
-//! gives it up for now.
+//! Where nothing fails, this leaves what C leaves page by page. Where a step fails, C has converted
+//! the pages before the one that failed, and this has converted none. The folio stays mapped in
+//! both cases, and reclaim gives it up for now.
 
 #![forbid(unsafe_code)]
 
 use crate::{
     pte_run::RunLength,
-    to_swap::{
-        Shareable,
-        SwapCounted,
-        SwapWalk, //
-    },
-    unmap::{
-        PteRun,
-        UnmappedRun, //
-    }, //
+    to_swap::SwapWalk,
+    unmap::PteRun, //
 };
 
-/// What unmapping an anonymous folio needs beyond [`SwapWalk`].
+/// Unmaps the run of PTEs that begins with the walk's, to swap: its length. The folio is anonymous
+/// and swap-backed.
 ///
-/// Context of all methods: folio lock and page table lock held; none sleeps.
-pub trait AnonUnmapWalk: SwapWalk {
-    /// Says, once, that a swap-backed folio is not in the swap cache (C: the `WARN_ON_ONCE()` of
-    /// `ttu_anon_folio()`, mm/rmap.c, 7.3).
-    fn warn_not_in_swapcache(&self);
-}
-
-/// What became of a run.
-#[derive(Debug)]
-#[must_use = "the walk ends if the folio stays mapped"]
-pub enum Outcome {
-    /// These became swap entries.
-    Unmapped(UnmappedRun),
-    /// So many pages were cleared and mapped again ([`ClearedRun::restore`] says what that leaves):
-    /// the folio is to stay mapped, and the walk is to end.
-    ///
-    /// [`ClearedRun::restore`]: crate::unmap::ClearedRun::restore
-    Kept(RunLength),
-    /// Nothing was touched: the folio has no swap to go to. It is to stay mapped.
-    NoSwap,
-}
-
-/// Unmaps the run of PTEs that begins with the walk's, to swap. The folio is swap-backed.
+/// An error is the length of a run that was cleared and is mapped again ([`ClearedRun::restore`]
+/// says what that leaves). The folio is to stay mapped then, and the walk is to end.
 ///
-/// Context: folio lock and page table lock held. The latter for at most one page table (512 PTEs
-/// with 4 KiB pages), over which three loops go, and three over its pages; the lock of their swap
-/// cluster is taken under it, and held for one loop over as many slots. Does not sleep.
+/// # Examples
+///
+/// ```
+/// use mm_batch::anon_unmap::unmap_run;
+/// use mm_shim::{
+///     folio::Folio,
+///     pte::{pte, DIRTY, WRITE},
+///     swap::Slots,
+///     unmap::{Layout, Mm},
+/// };
+///
+/// // Two pages, which have slots from 64 on.
+/// let folio = Folio::in_swap_cache(8, 2, Slots::new(64, &[0, 0], None));
+/// folio.map(2);
+/// let mm = Mm::new(Layout::anonymous(2), &[pte(8, WRITE | DIRTY), pte(9, WRITE)]);
+/// let (result, _) = mm.walk(&folio, 0, |walk| unmap_run(walk));
+/// assert_eq!(result.unwrap().get(), 2);
+/// assert_eq!((mm.rss().pages, mm.rss().swapents), (0, 2));
+/// ```
+///
+/// Context: folio lock, rmap lock and page table lock held. Does not sleep. The work is bounded by
+/// one page table (512 PTEs with 4 KiB pages): three loops over PTEs, three over pages, and one
+/// over swap slots, under the lock of their cluster.
 ///
 /// C: `try_to_unmap_one()`, mm/rmap.c, 7.3.
+///
+/// [`ClearedRun::restore`]: crate::unmap::ClearedRun::restore
 #[inline]
-pub fn unmap_run<W: AnonUnmapWalk>(walk: W) -> Outcome {
-    if !walk.folio_test_swapcache() {
-        walk.warn_not_in_swapcache();
-        return Outcome::NoSwap;
-    }
-    match to_swap(PteRun::longest(walk)) {
-        Ok(run) => Outcome::Unmapped(run),
-        Err(nr) => Outcome::Kept(nr),
-    }
-}
-
-/// The run, unmapped, or how long it is, kept.
-#[inline]
-fn to_swap<W: SwapWalk>(run: PteRun<W>) -> Result<UnmappedRun, RunLength> {
-    let kept = |run: PteRun<W>| run.nr();
-    let run = run.clear();
-    let run = run.stage::<SwapCounted>().map_err(|(run, _)| kept(run))?;
-    let run = run.stage::<Shareable>().map_err(|(run, _)| kept(run))?;
+pub fn unmap_run<W: SwapWalk>(walk: W) -> Result<RunLength, RunLength> {
+    let run = PteRun::longest(walk).clear();
+    let run = run.count_swap_entries().map_err(|run| run.nr())?;
+    let run = run.share().map_err(|run| run.nr())?;
     Ok(run.commit())
 }

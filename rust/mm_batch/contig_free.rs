@@ -9,7 +9,7 @@
 //! One named difference from C: a block never crosses a zone. C looks at the zone of a block's
 //! first page only, and relies on its callers for the rest.
 //!
-//! Who owns a page at which step, and what cannot be written by accident, is in [`crate::free`].
+//! The steps, each a type that owns the pages, are in [`crate::free`].
 
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,20 @@ pub trait PageArray {
 /// Frees the pages of `range`, each as `__free_page()` would, as the fewest blocks.
 ///
 /// A range of one page goes straight to the single-page free.
+///
+/// # Examples
+///
+/// ```
+/// use mm_batch::{contig_free::free_contig_range, free::Refcounted};
+/// use mm_shim::contig_free::{Cpu, Layout, Mm};
+///
+/// // Page frames 12 to 18: blocks of 4, 2 and 1 pages.
+/// let layout = Layout::plain(12, 7);
+/// let mm = Mm::new(layout.clone());
+/// free_contig_range(&Cpu::new(&mm, 0), layout.range::<Refcounted>());
+/// let blocks = mm.with_lists(|lists| lists.blocks().to_vec());
+/// assert_eq!(blocks.len(), 3);
+/// ```
 ///
 /// Context: any but NMI, with no raw spinlock held. Does not sleep, and does not yield the CPU
 /// within a range, like the C function.

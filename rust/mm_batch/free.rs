@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Freeing order-0 pages as a transaction: who owns a page at each step, as a type.
+//! Freeing order-0 pages as a transaction: each step is a type that owns the pages.
 //!
 //! ```text
 //! PageRange --section--> Section --prepare--> PreparedRun --order, zone--> FreeBlock --> mm
@@ -8,17 +8,14 @@
 //!     +---one page--> LonePage ----------------------------------------------------------+
 //! ```
 //!
-//! Each is a token. Safe code can make none but by the step before, which consumes that one, and
-//! none can be copied: so a page that was handed on cannot be handed on again. At the two ends
-//! somebody makes a promise by `unsafe`: who passes a range in, that it owns the pages
-//! ([`PageRange::owned`]), and a port, that it prepared them ([`Section::visited`]) and that its
+//! Each is a token. Safe code gets one only from the step before, which consumes its own, and
+//! cannot copy it: so a page that was handed on cannot be handed on again. At the two ends there is
+//! a promise by `unsafe`: the caller promises that it owns the pages of a range
+//! ([`PageRange::owned`]), and the port that it prepared pages ([`Section::visited`]) and that its
 //! answers are right ([`ContigMm`]).
 //!
-//! What safe code can do is to lose pages. Each token that is dropped leaks them, but for a
-//! [`PreparedRun`], which frees what it holds; and each can be leaked (`mem::forget`), a
-//! [`PreparedRun`] as well.
-
-#![deny(unsafe_code)]
+//! Safe code can lose pages. A token that is dropped leaks them, but for a [`PreparedRun`], which
+//! frees what it holds; and each can be leaked (`mem::forget`), a [`PreparedRun`] as well.
 
 use crate::pages::{
     block_order,
@@ -44,7 +41,8 @@ pub trait Held: sealed::Sealed + Debug {
     const FROZEN: bool;
 }
 
-/// One reference: the page is free once its count reaches zero, which may be up to somebody else.
+/// One reference: the page is free once its count reaches zero, perhaps when somebody else drops
+/// the last one.
 #[derive(Debug)]
 pub struct Refcounted;
 
@@ -60,8 +58,8 @@ impl Held for Frozen {
     const FROZEN: bool = true;
 }
 
-/// One or more order-0 pages with consecutive numbers, of each of which the holder owns what `H`
-/// says.
+/// One or more order-0 pages with consecutive frame numbers. The holder owns a reference of each
+/// ([`Refcounted`]), or each page itself ([`Frozen`]).
 ///
 /// # Invariants
 ///
@@ -80,7 +78,6 @@ impl<H: Held> PageRange<H> {
     ///
     /// The caller owns what `H` says of each, an order-0 page with a struct page that is neither
     /// compound nor part of a higher order, and gives it up to the range.
-    #[allow(unsafe_code)]
     #[inline]
     pub unsafe fn owned(first: Pfn, nr: usize) -> Option<Self> {
         let frames = Frames::new(first, nr)?;
@@ -117,7 +114,7 @@ impl<H: Held> PageRange<H> {
     pub fn split_off_section<M: ContigMm>(self, mm: &M) -> (Section<H>, Option<Self>) {
         let contiguous = mm.contiguous_struct_pages(self.frames.first());
         let (front, rest) = self.split_off_front(contiguous);
-        // INVARIANT: As the port says, which is an unsafe trait.
+        // INVARIANT: The port has promised that these struct pages are contiguous.
         (Section(front), rest)
     }
 
@@ -125,6 +122,7 @@ impl<H: Held> PageRange<H> {
     #[inline]
     pub fn into_lone(self) -> Result<LonePage<H>, Self> {
         if self.frames.nr().get() == 1 {
+            // INVARIANT: It was asked just now.
             Ok(LonePage(self))
         } else {
             Err(self)
@@ -136,7 +134,7 @@ impl<H: Held> PageRange<H> {
 ///
 /// # Invariants
 ///
-/// So it is.
+/// The range has one page.
 #[derive(Debug)]
 #[must_use = "a page that is not freed is leaked"]
 pub struct LonePage<H: Held>(PageRange<H>);
@@ -153,7 +151,7 @@ impl<H: Held> LonePage<H> {
 ///
 /// # Invariants
 ///
-/// So they are.
+/// The struct pages of the range are contiguous.
 #[derive(Debug)]
 #[must_use = "pages that are not freed are leaked"]
 pub struct Section<H: Held>(PageRange<H>);
@@ -173,7 +171,6 @@ impl<H: Held> Section<H> {
     /// The first `ready` pages are prepared: their counts are zero, and nobody else frees them. If
     /// there are more, the next was visited, and is no longer the caller's. The others are as they
     /// were.
-    #[allow(unsafe_code)]
     #[inline]
     pub unsafe fn visited(self, ready: usize) -> (Option<PreparedPages>, Option<Self>) {
         let frames = self.0.frames;
@@ -192,7 +189,7 @@ impl<H: Held> Section<H> {
 ///
 /// # Invariants
 ///
-/// So they are, and no other token has one of them.
+/// The counts are zero, the prepare has passed, and no other token has one of the pages.
 #[derive(Debug)]
 #[must_use = "prepared pages that are not freed are leaked"]
 pub struct PreparedPages(Frames);
@@ -203,9 +200,8 @@ pub struct PreparedPages(Frames);
 ///
 /// # Safety
 ///
-/// `MAX_PAGE_ORDER`, `contiguous_struct_pages()` and `same_zone()` are right: a token that one port
-/// has a part in can be handed to another.
-#[allow(unsafe_code)]
+/// `MAX_PAGE_ORDER`, `contiguous_struct_pages()` and `same_zone()` are right for every page, also
+/// for those of tokens that another implementation has made.
 pub unsafe trait ContigMm {
     /// The order of the largest block that the allocator takes (C: `MAX_PAGE_ORDER`).
     const MAX_PAGE_ORDER: u32;
@@ -307,7 +303,7 @@ impl<'mm, M: ContigMm> PreparedRun<'mm, M> {
     #[inline]
     pub fn first_of<H: Held>(mm: &'mm M, pages: Section<H>) -> (Self, Option<Section<H>>) {
         let (left, rest) = mm.prepare_run(pages);
-        // INVARIANT: All of it, yet.
+        // INVARIANT: No block was taken from what was prepared.
         (Self { mm, left }, rest)
     }
 
@@ -327,17 +323,16 @@ impl<'mm, M: ContigMm> PreparedRun<'mm, M> {
     }
 
     /// Takes the largest block that the run begins with.
-    #[allow(unsafe_code)]
     #[inline]
     fn next_block(&mut self) -> Option<FreeBlock> {
         let PreparedPages(pages) = self.left.take()?;
         let head = pages.first();
         let mut order = block_order(head, pages.nr(), M::MAX_PAGE_ORDER);
-        // SAFETY: Both are of `pages`, which are ours: block_order() keeps within.
+        // SAFETY: Both pages are of `pages`, which this run owns: block_order() keeps within.
         while order > 0 && !unsafe { self.mm.same_zone(head, head.add((1 << order) - 1)) } {
             order -= 1;
         }
-        // INVARIANT: What is not in the block.
+        // INVARIANT: These are the pages that are not in the block.
         self.left = pages.without_first(1 << order).map(PreparedPages);
         // INVARIANT: block_order() aligned the block, halving it kept that, and the zone was just
         // looked at.

@@ -15,19 +15,20 @@
 //! |---------------|-----------------|-------------|---------------------------------|
 //! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]              |
 //! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::FileUnmapWalk`]   |
-//! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`anon_unmap::AnonUnmapWalk`] |
+//! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`to_swap::SwapWalk`]           |
 //! | `dirty_flush` | [`dirty_flush`] | [`reclaim`]   | [`reclaim::FolioList`]          |
 //!
-//! What is left is of numbers only: page frames, and PTEs as words.
+//! [`pages`], [`pte`] and [`pte_run`] compute with page frame numbers, and with PTEs as 64-bit
+//! words. They touch no memory.
 //!
-//! Unsafe code is in `glue` and, as promises to ports and by them, in the transactions; the rest
-//! forbids it. So a mistake of policy can make a run too long or too short for what was asked, or
-//! lose pages, or what is in them, but frees and unmaps nothing twice.
+//! Policy and [`pages`] forbid unsafe code. In [`pte`] and [`pte_run`] it is promises only; in the
+//! transactions, promises and the calls that need them; in `glue`, calls into C. A mistake of
+//! policy can leave pages unfreed, leave a folio locked or mapped, or drop content that is nowhere
+//! else. It cannot free or unmap a page twice.
 
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
 pub mod anon_unmap;
-mod brand;
 pub mod contig_free;
 pub mod dirty_flush;
 pub mod file_unmap;

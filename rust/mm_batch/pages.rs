@@ -97,6 +97,19 @@ impl Frames {
 ///
 /// PFN 0 is aligned to everything.
 ///
+/// # Examples
+///
+/// ```
+/// use core::num::NonZero;
+/// use mm_batch::pages::{block_order, Pfn};
+///
+/// let seven = NonZero::new(7).unwrap();
+/// // Four of seven pages, as the first page frame is a multiple of 4 and not of 8.
+/// assert_eq!(block_order(Pfn::new(12), seven, 10), 2);
+/// // Seven pages have no block of eight.
+/// assert_eq!(block_order(Pfn::new(16), seven, 10), 2);
+/// ```
+///
 /// C: `contig_block_order()`, the order in `free_prepared_contig_range()`, mm/page_alloc.c, 7.3.
 #[inline]
 pub fn block_order(first: Pfn, nr: NonZero<usize>, max_order: u32) -> u32 {

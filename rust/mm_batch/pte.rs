@@ -2,7 +2,7 @@
 
 //! Page table entries as words, and what an architecture's are like.
 
-#![forbid(unsafe_code)]
+use core::fmt::Debug;
 
 /// A page table entry, as the word that it is (C: `pte_val()`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +50,38 @@ impl Respect {
         dirty: false,
     };
 
-    /// What a restored run must have in common: restoring stamps all its PTEs from the first.
+    /// For a run that may be restored: `set_ptes()` gives all its PTEs the bits of the first, so
+    /// they must have the write and the soft-dirty bit in common.
     pub const TO_RESTORE: Self = Self {
         write: true,
         soft_dirty: true,
         dirty: false,
     };
+
+    /// The bits that do not count, where an architecture's PTEs have these masks: young never
+    /// counts, the others do if they are respected.
+    pub const fn ignored(self, young: u64, write: u64, soft_dirty: u64, dirty: u64) -> u64 {
+        let mut ignored = young;
+        if !self.write {
+            ignored |= write;
+        }
+        if !self.soft_dirty {
+            ignored |= soft_dirty;
+        }
+        if !self.dirty {
+            ignored |= dirty;
+        }
+        ignored
+    }
 }
 
 /// What an architecture's PTEs are like: arithmetic on the word.
-pub trait PteArch {
+///
+/// # Safety
+///
+/// The methods do what the C functions do that they name. Unsafe code relies on it for where a run
+/// ends, and for the page frames of a part.
+pub unsafe trait PteArch: Debug {
     /// The bits that do not count.
     ///
     /// C: what `__pte_batch_clear_ignored()`, mm/internal.h, 7.3, makes the same in all PTEs.

@@ -6,18 +6,19 @@
 //! one folio. Its PTEs differ in the page frame, which goes up by one from each to the next, and in
 //! bits that do not count: young always, dirty, soft-dirty and write unless they are respected.
 //!
-//! What cannot be written: a [`PteIndex`] or a [`RunLength`] that no [`PteSpan`] made, so that a
-//! PTE beyond it would be read; an index with another table than its own; a run of no PTE. A length
-//! does not say of which span it is: who clears or counts by one has its run.
-
-#![forbid(unsafe_code)]
+//! Only a [`PteSpan`] makes a [`PteIndex`] or a [`RunLength`], so that no PTE beyond the span is
+//! read and no run is empty. An index refers to its own table. A length does not say of which span
+//! it is, so methods that change PTEs by a length are unsafe.
 
 use crate::pte::{
     Pte,
     PteArch,
     Respect, //
 };
-use core::num::NonZero;
+use core::{
+    marker::PhantomData,
+    num::NonZero, //
+};
 
 /// The length of a run in pages, which is also in PTEs.
 ///
@@ -45,25 +46,39 @@ impl RunLength {
     }
 }
 
-/// PTEs of a run, one behind the other: all of it, or what was cut off.
+/// Consecutive PTEs of a run: all of it, or what was cut off.
 ///
 /// # Invariants
 ///
 /// `at + nr` is at most the length of the run, and `first` is the word of its PTE `at`, but for
 /// bits that do not count in the run.
 #[derive(Debug)]
-pub struct PtePart {
+pub struct PtePart<A: PteArch> {
     first: Pte,
     at: u32,
     nr: RunLength,
+    arch: PhantomData<A>,
 }
 
-impl PtePart {
+impl<A: PteArch> PtePart<A> {
     /// All `nr` PTEs of a run, of which the first is `first`.
+    ///
+    /// # Safety
+    ///
+    /// There is such a run, of PTEs of the architecture `A`.
     #[inline]
-    pub(crate) const fn whole(first: Pte, nr: RunLength) -> Self {
-        // INVARIANT: All of it.
-        Self { first, at: 0, nr }
+    pub(crate) const unsafe fn whole(first: Pte, nr: RunLength) -> Self {
+        Self::new(first, 0, nr)
+    }
+
+    #[inline]
+    const fn new(first: Pte, at: u32, nr: RunLength) -> Self {
+        Self {
+            first,
+            at,
+            nr,
+            arch: PhantomData,
+        }
     }
 
     /// The word of the part's first PTE.
@@ -84,50 +99,53 @@ impl PtePart {
         self.nr
     }
 
+    /// The same PTEs, to be cut. For transactions, which do not use both.
+    #[inline]
+    pub(crate) const fn all(&self) -> Self {
+        Self::new(self.first, self.at, self.nr)
+    }
+
     /// Cuts off the first `nr` PTEs, or all if there are not so many: those, and the rest if there
     /// is any, which begins with the word of its own first page.
     #[inline]
-    pub fn split_off_front<A: PteArch>(self, nr: NonZero<u32>) -> (Self, Option<Self>) {
-        let Self { first, at, nr: all } = self;
-        let (front, rest) = all.split_off_front(nr);
+    pub fn split_off_front(self, nr: NonZero<u32>) -> (Self, Option<Self>) {
+        let Self { first, at, .. } = self;
+        let (front, rest) = self.nr.split_off_front(nr);
         let step = A::pfn_step(first);
-        // INVARIANT: Both are within `self`, and the rest begins where the front ends.
-        let rest = rest.map(|rest| Self {
-            first: first.advanced(step, u64::from(front.get())),
-            at: at.wrapping_add(front.get()),
-            nr: rest,
+        let rest = rest.map(|rest| {
+            let first = first.advanced(step, u64::from(front.get()));
+            // INVARIANT: The rest begins where the front ends, and ends where `self` does.
+            Self::new(first, at.wrapping_add(front.get()), rest)
         });
-        (
-            Self {
-                first,
-                at,
-                nr: front,
-            },
-            rest,
-        )
+        // INVARIANT: The front begins where `self` does, and is not longer.
+        (Self::new(first, at, front), rest)
     }
 }
 
 /// How many PTEs there are from a given one on, itself included, until something ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
-    /// The VMA, in PTEs.
-    pub vma: usize,
+    /// The VMA, in PTEs: of which there may be more than 2^32.
+    pub vma: NonZero<usize>,
     /// The page table, in PTEs: at most 512 with 4 KiB pages.
-    pub table: usize,
+    pub table: NonZero<usize>,
     /// The folio, in pages from the one that the PTE maps.
-    pub folio: usize,
+    pub folio: NonZero<usize>,
 }
 
 /// A page table, seen from one present PTE on, that maps a page of a large folio.
 ///
 /// Context of all methods: page table lock held; none sleeps.
-pub trait PteTable: Sized {
+///
+/// # Safety
+///
+/// As many PTEs as [`reach`](Self::reach) says can be read from the first on.
+/// [`ptep_get`](Self::ptep_get) and [`pte_batch_hint`](Self::pte_batch_hint) say what they are.
+pub unsafe trait PteTable: Sized {
     /// What its PTEs are like.
     type Arch: PteArch;
 
-    /// How far one may go from the PTE on. Each is at least 1, as that PTE is there; a 0 is taken
-    /// for 1.
+    /// How far one may go from the PTE on.
     ///
     /// C: `pmd_addr_end(addr, vma->vm_end)` in `folio_unmap_pte_batch()`, mm/rmap.c, and the
     /// folio's end in `folio_pte_batch_flags()`, mm/internal.h, 7.3.
@@ -138,8 +156,8 @@ pub trait PteTable: Sized {
     /// C: `ptep_get()`, include/linux/pgtable.h, 7.3.
     fn ptep_get(at: &PteIndex<'_, Self>) -> Pte;
 
-    /// How many PTEs from `at` on are known to go on as `pte` there does, itself included, without
-    /// a look at them. May be more than the span has.
+    /// The number of PTEs from `at` on, itself included, that are known to continue the run of
+    /// `pte` without being read. May be more than the span has.
     ///
     /// C: `pte_batch_hint()`, include/linux/pgtable.h, 7.3; more than 1 with arm64's contiguous
     /// PTEs.
@@ -188,11 +206,11 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
     #[inline]
     pub fn new(table: &'t T) -> Self {
         let reach = table.reach();
-        let max = reach.vma.min(reach.table).min(reach.folio);
-        // INVARIANT: The nearest end; a page table has far fewer than 2^32 PTEs.
+        let max = reach.vma.min(reach.table).min(reach.folio).get();
         let max = NonZero::new(max.min(u32::MAX as usize) as u32).unwrap_or(NonZero::<u32>::MIN);
         // INVARIANT: `max` is at least 1.
         let first = T::ptep_get(&PteIndex { table, index: 0 });
+        // INVARIANT: `max` is the nearest end; `first` was read just now.
         Self { table, first, max }
     }
 
@@ -225,6 +243,32 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
 /// `each` is called for every further PTE that is read and belongs to the run, so that a caller can
 /// merge what it needs: the bits that do not count may differ. (What a hint skips was gathered by
 /// the read in front of it.)
+///
+/// # Examples
+///
+/// ```
+/// use mm_batch::{
+///     pte::Respect,
+///     pte_run::{folio_pte_batch, PteSpan},
+/// };
+/// use mm_shim::{
+///     folio::Folio,
+///     pte::{pte, DIRTY, WRITE},
+///     unmap::{Layout, Mm},
+/// };
+///
+/// // Three pages of a folio that begins at page frame 8. The last is read-only.
+/// let folio = Folio::new(8, 3);
+/// folio.map(3);
+/// let words = [pte(8, WRITE), pte(9, WRITE | DIRTY), pte(10, 0)];
+/// let mm = Mm::new(Layout::file(3), &words);
+/// for (respect, nr) in [(Respect::NOTHING, 3), (Respect::TO_RESTORE, 2)] {
+///     mm.walk(&folio, 0, |walk| {
+///         let run = folio_pte_batch(&PteSpan::new(&walk), respect, |_| ());
+///         assert_eq!(run.get(), nr);
+///     });
+/// }
+/// ```
 ///
 /// Context: page table lock held. Does not sleep; at most one page table is read.
 ///
@@ -286,8 +330,10 @@ mod tests {
     const WRITE: u64 = 8;
     const OTHER: u64 = 16;
     const STEP: u64 = 4096;
+    const EIGHT: NonZero<usize> = NonZero::<usize>::MIN.saturating_add(7);
 
     /// Eight PTEs of page frames 0 to 7, with these bits; where things end.
+    #[derive(Debug)]
     struct Words {
         bits: [u64; 8],
         reach: Reach,
@@ -298,9 +344,9 @@ mod tests {
     impl Words {
         fn new(bits: [u64; 8]) -> Self {
             let reach = Reach {
-                vma: 8,
-                table: 8,
-                folio: 8,
+                vma: EIGHT,
+                table: EIGHT,
+                folio: EIGHT,
             };
             Self {
                 bits,
@@ -319,13 +365,10 @@ mod tests {
         }
     }
 
-    impl PteArch for Words {
+    // SAFETY: The words differ in `STEP` for each page frame.
+    unsafe impl PteArch for Words {
         fn ignored(respect: Respect) -> u64 {
-            let unless = |respected, bit| if respected { 0 } else { bit };
-            YOUNG
-                | unless(respect.dirty, DIRTY)
-                | unless(respect.soft_dirty, SOFT_DIRTY)
-                | unless(respect.write, WRITE)
+            respect.ignored(YOUNG, WRITE, SOFT_DIRTY, DIRTY)
         }
 
         fn wrprotect(pte: Pte) -> Pte {
@@ -341,7 +384,8 @@ mod tests {
         }
     }
 
-    impl PteTable for Words {
+    // SAFETY: What is beyond the eight words reads as one that is in no run.
+    unsafe impl PteTable for Words {
         type Arch = Self;
 
         fn reach(&self) -> Reach {
@@ -397,14 +441,13 @@ mod tests {
     #[test]
     fn a_run_ends_at_the_nearest_end() {
         let mut words = Words::new([0; 8]);
-        words.reach.folio = 7;
+        let pages = |less: usize| NonZero::new(8 - less).unwrap_or(EIGHT);
+        words.reach.folio = pages(1);
         assert_eq!(words.run(Respect::NOTHING), 7);
-        words.reach.table = 6;
+        words.reach.table = pages(2);
         assert_eq!(words.run(Respect::NOTHING), 6);
-        words.reach.vma = 5;
+        words.reach.vma = pages(3);
         assert_eq!(words.run(Respect::NOTHING), 5);
-        words.reach.vma = 0;
-        assert_eq!(words.run(Respect::NOTHING), 1);
     }
 
     #[test]
@@ -438,10 +481,12 @@ mod tests {
         let word = |at: u32| WRITE + STEP * u64::from(at);
         let cuts = [1, 2, 3, 5, 8, u32::MAX];
         for cut in cuts.into_iter().filter_map(NonZero::new) {
-            let whole = PtePart::whole(Pte::new(word(0)), words.length(Respect::NOTHING));
+            let nr = words.length(Respect::NOTHING);
+            // SAFETY: The eight words are a run.
+            let whole = unsafe { PtePart::<Words>::whole(Pte::new(word(0)), nr) };
             let (mut left, mut next) = (Some(whole), 0);
             while let Some(part) = left {
-                let (front, rest) = part.split_off_front::<Words>(cut);
+                let (front, rest) = part.split_off_front(cut);
                 assert_eq!(front.at(), next);
                 assert_eq!(front.first().raw(), word(next));
                 assert_eq!(front.nr().get(), cut.get().min(8 - next));

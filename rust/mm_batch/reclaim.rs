@@ -1,214 +1,147 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From unmapping to pageout as a transaction: a dirty folio is written out only where no CPU can
-//! write to it any more.
+//! Writing out dirty folios behind one flush, as a transaction: a folio is written out only when no
+//! CPU can write to it any more.
 //!
 //! ```text
-//! Unmapping --next_dirty--> Unmapped --wait--> Waiting --push--> Collecting
-//!     ^                                                           |
-//!     |                       one flush, no folio locked        flush
-//!     |                                                           v
-//!     +-- free again <-- Flushed --next--> Settled --lock--> Locked --revalidate--> Revalidated
-//!                                             |                 |                       |
-//!                                            kept      kept or activated             pageout
+//! FolioList --flush--> Flushed --next_locked--> Locked --revalidate--> Revalidated --pageout-->
+//!  (none is locked)                (one at a time) |
+//!                                                  +-> kept or activated
 //! ```
 //!
-//! Reclaim unmaps a folio and puts off the flush of other CPUs' TLBs, which may still have writable
-//! translations. That is a [`FlushOwed`], which the batch takes with the folio. Until the batch has
-//! paid, the folio can be put back, and nothing else: it is not locked again, and so neither
-//! written out nor freed. What is put back is freed by others, behind the flush at the end of the
-//! list.
+//! C (`shrink_folio_list()`) unmaps a dirty folio, puts off the flush of other CPUs' TLBs, which
+//! may still have writable translations, and unlocks the folio, which waits on a list. From there
+//! it is taken behind the flush only, as [`Flushed`] alone gives folios out. A [`Flushed`] owns the
+//! list: while there is one, nothing is unmapped, so that no flush is owed for a page that can be
+//! written to. A [`Locked`] folio borrows it mutably: two cannot be locked at once. What is dropped
+//! is put back to the LRU lists, unlocked. Only an [`AfterFlush`], which a [`Flushed`] has, lets
+//! anybody take a folio or lock it.
 //!
-//! Who writes a folio out takes three proofs. [`NothingOwed`]: the flush was done, and as it
-//! borrows [`Unmapping`], nothing was unmapped since. [`Revalidated`]: the folio is locked, and is
-//! what it was when it was unmapped. [`FolioLock`]: this is the only folio that is locked here,
-//! which waiting for one is a deadlock without; for the flush, none is.
+//! Two things are not ruled out. A folio that is leaked (`mem::forget` of a [`Locked`]) stays
+//! locked and isolated, and another one can be locked then. A [`Flushed`] that is leaked leaves
+//! folios on the list: C puts them back, and warns.
 //!
 //! # Why it is sound to let go of the lock
 //!
-//! Only an anonymous folio is unlocked while the flush for it is owed. It is in the swap cache, the
-//! PTEs that mapped it are swap entries, and reclaim has isolated it. What a CPU then stores by a
-//! translation that is left is in memory, in a folio that stays dirty until it is written out,
-//! behind the flush. Nothing is lost if nobody else reads the folio for good, gives it another
-//! address, or gives it up, before the flush, and lets stores go on:
+//! Only an anonymous folio is unlocked while a flush is owed for it. It is in the swap cache, the
+//! PTEs that mapped it are swap entries, and reclaim has isolated it. What a CPU stores by a
+//! translation that is left goes to memory, into a folio that stays dirty until it is written out,
+//! behind the flush. Nothing is lost unless somebody else copies the folio or writes it out, gives
+//! it another address, or frees it, before the flush, and lets stores go on. These could:
 //!
-//! * Who maps it again (a fault, swapoff) does so under the folio lock, at the same address: what
-//!   is stored by the old translation is stored to what is mapped. Reclaim sees then that the folio
-//!   is mapped; or, if it is not any more, the reference of who unmapped it, who flushes before he
-//!   drops that.
-//! * Who changes its swap entries finds, under the lock of their page table, that a flush is owed
-//!   to their mm, and flushes first (`flush_tlb_batched_pending()`, mm/rmap.c, 7.3): zap,
-//!   mprotect(), mremap(), madvise(). fork() flushes the mm before the child runs; PAGEMAP_SCAN and
-//!   clear_refs flush what they change. UFFDIO_MOVE did not flush and does, by a patch of this
-//!   series.
-//! * Who wants to unmap it otherwise, to copy it or to write it out must isolate it first, which
-//!   reclaim has done: other reclaimers, migration, compaction, khugepaged. A split wants nobody
-//!   else to have a reference, and reclaim has one. (Of these, migration (`MIGRATE_ASYNC`),
-//!   khugepaged and the split put flushes off as well, each under the folio lock, and flush before
-//!   they let go.)
+//! * A fault or swapoff maps the folio again, under the folio lock and at the same address. A store
+//!   by the old translation is a store to what is mapped. Reclaim sees then that the folio is
+//!   mapped; or, if it was unmapped since, it sees the reference of that mapping, which is dropped
+//!   behind a flush.
+//! * Changing the swap entries is done under the lock of their page table, where the mm says that a
+//!   flush is owed, and that flush comes first (`flush_tlb_batched_pending()`, mm/rmap.c, 7.3):
+//!   zap, mprotect(), mremap(), madvise(). fork() flushes the mm before the child runs;
+//!   PAGEMAP_SCAN and clear_refs flush what they change. UFFDIO_MOVE did not flush, and does by a
+//!   patch of this series.
+//! * Unmapping it otherwise, copying it or writing it out begins with isolating it, which reclaim
+//!   has done: other reclaimers, migration, compaction, khugepaged. Splitting it wants nobody else
+//!   to have a reference, and reclaim has one. (Migration (`MIGRATE_ASYNC`), khugepaged and the
+//!   split put flushes off as well, each under the folio lock, and flush before they unlock.)
 //! * Memory failure, device-exclusive access, migration to a device, and KSM do not isolate it.
 //!   They do something only where it is mapped again, and flush at once, before the folio is
 //!   unlocked.
-//! * Who has pinned it has a reference, and marks it dirty before that is dropped.
+//! * A pin holds a reference. Its holder makes the folio dirty before it drops it.
 //!
-//! It is not sound of a file's folios, shmem's among them. Their PTEs are empty then, so that who
-//! takes the folio out of its file, or writes it out, goes by `folio_mapped()` instead: where that
-//! is false nobody flushes (`truncate_cleanup_folio()`, mm/truncate.c, `folio_mkclean()`,
-//! mm/rmap.c, 7.3), and a store behind it is lost. So they do not wait.
-//!
-//! All tokens of a list have its name, the lifetime `'r`: those of two lists cannot be mixed. What
-//! is dropped is put back to the LRU lists by and by, unlocked. Who leaks a token (`mem::forget`)
-//! leaks its folio, which stays locked if it was.
-//!
-//! A port's methods that change a folio are unsafe, and are called here.
+//! It is not sound for the folios of a file or of shmem. Their PTEs are empty then. Truncation and
+//! writeback ask `folio_mapped()` instead, and do not flush where that is false
+//! (`truncate_cleanup_folio()`, mm/truncate.c, `folio_mkclean()`, mm/rmap.c, 7.3): a store behind
+//! them is lost. So those do not wait.
 
-#![deny(unsafe_code)]
-
-use crate::{
-    brand::Brand,
-    unmap::FlushOwed, //
-};
 use core::{
     fmt::Debug,
-    marker::PhantomData,
-    num::NonZero,
-    ops::Deref, //
+    num::NonZero, //
 };
 
-mod batch;
-mod folio;
-
-pub use batch::{
-    Collecting,
-    Flushed,
-    FOLIO_BATCH_SIZE, //
-};
-pub use folio::{
-    Locked,
-    PutBack,
-    Revalidated,
-    Settled,
-    Unmapped,
-    Waiting, //
-};
-
-/// The folios that one call of `shrink_folio_list()` is to reclaim, and what it needs of mm for
-/// those that are dirty. All of it is of one task, whose deferred flushes are its own.
+/// The dirty folios of one call of `shrink_folio_list()` that wait for a flush, and what ending
+/// with them needs of mm. Each was unmapped by this task, which owed a flush for it then, and is
+/// anonymous, isolated and not locked by this task; writing it out is allowed.
 ///
-/// A folio is in somebody's hands from [`next_dirty`](Self::next_dirty), which gives it out, until
-/// [`pageout`](Self::pageout), [`keep`](Self::keep), [`keep_locked`](Self::keep_locked),
+/// A folio is given out by [`next_waiting`](Self::next_waiting), with its reference of isolation.
+/// It ends in [`pageout`](Self::pageout), [`keep`](Self::keep), [`keep_locked`](Self::keep_locked),
 /// [`activate_locked`](Self::activate_locked) or
-/// [`unmap_failed_locked`](Self::unmap_failed_locked) ends that: then it may be freed.
+/// [`unmap_failed_locked`](Self::unmap_failed_locked), and may be freed then.
 ///
-/// Context of all methods: process context.
+/// Context of all methods: process context. Folios are locked by trylock alone, and one at a time.
 ///
 /// # Safety
 ///
-/// While a value exists, it is the only one of its task, which has no folio locked but by it. What
-/// the methods answer is so.
-#[allow(unsafe_code)]
+/// While a value exists, this task unmaps nothing but by its methods. A folio that is given out is
+/// not freed until it ends. What the methods answer is so.
 pub unsafe trait FolioList {
-    /// A folio that was given out, by its name alone: it says nothing of its state.
-    type Folio: Copy + Debug;
+    /// A folio that was given out, by its name alone: it says nothing of its state. It is not
+    /// `Copy`, so that it cannot be used once it has ended.
+    type Folio: Debug;
 
-    /// What a folio is of: the swap cache, or a file of shmem.
+    /// The address space of a folio, here that of swap.
     type Mapping: Debug;
 
-    /// Reclaims what is clean, and, if no folio is `waiting`, what is dirty and has no flush owed,
-    /// or may not wait for it; up to the next folio that is neither. That one is off the list,
-    /// locked, unmapped by this task or not mapped at all, not pinned, and dirty; writing it out is
-    /// allowed, and who gets it has its reference of isolation. It is anonymous, or nothing is
-    /// owed: one that may not wait, behind those that are `waiting`, was flushed for just now.
-    /// None: the list is empty, or the next folio's writeback is to be waited for, which the list
-    /// keeps in mind and nothing that is `waiting` must wait for, too: ask again without.
+    /// Flushes, if this task owes a flush for a PTE that was dirty. From here on, no CPU writes by
+    /// a mapping that this task has ended. Translations for reading may be left: C flushes for
+    /// those before it frees pages.
     ///
-    /// May sleep.
-    ///
-    /// C: `shrink_next_dirty()`, mm/vmscan.c, by this series.
-    ///
-    /// # Safety
-    ///
-    /// No flush of this task's is relied upon from here on. No folio is locked. Who gets a folio
-    /// ends it once, and does not ask for it behind that.
-    unsafe fn next_dirty(&self, waiting: bool) -> Option<Self::Folio>;
-
-    /// What this task owes by its note, if a CPU may still write by a translation of what it has
-    /// unmapped. Reading is none of it: C flushes again before it frees.
-    ///
-    /// C: `current->tlb_ubc.writable`, mm/rmap.c, 7.3.
-    fn flush_owed(&self) -> Option<FlushOwed>;
-
-    /// Flushes it: from here on no CPU can. That is for a batch of `nr_pages` pages, and pays what
-    /// is `owed` for them, and what the task's note has beyond.
-    ///
-    /// May wait for other CPUs.
+    /// Context: no folio of the list is locked. Waits for other CPUs.
     ///
     /// C: `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3.
-    ///
-    /// # Safety
-    ///
-    /// This task has no folio locked.
-    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, owed: Option<FlushOwed>);
+    fn try_to_unmap_flush_dirty(&self);
 
-    /// The pages of a folio (C: `folio_nr_pages()`). Nobody can split one that is isolated.
-    fn folio_nr_pages(&self, folio: Self::Folio) -> NonZero<u32>;
+    /// Takes the next folio off the list, in the order in which they came.
+    ///
+    /// C: `shrink_next_waiting()`, mm/vmscan.c, by this series.
+    fn next_waiting(&self, flush: &AfterFlush) -> Option<Self::Folio>;
 
-    /// Unlocks a folio.
-    ///
-    /// # Safety
-    ///
-    /// It is locked by this task.
-    unsafe fn folio_unlock(&self, folio: Self::Folio);
+    /// The pages of a folio (C: `folio_nr_pages()`). An isolated folio cannot be split.
+    fn folio_nr_pages(&self, folio: &Self::Folio) -> NonZero<u32>;
 
-    /// Locks a folio, unless somebody else has: whether it did.
-    ///
-    /// # Safety
-    ///
-    /// It is in the caller's hands, and this task has none locked. Who locks it unlocks it, or
-    /// gives it to one of the methods below.
-    unsafe fn folio_trylock(&self, folio: Self::Folio) -> bool;
+    /// Locks a folio, unless it is locked: whether it did (C: `folio_trylock()`).
+    fn folio_trylock(&self, folio: &Self::Folio, flush: &AfterFlush) -> bool;
 
     /// Whether a page of it is poisoned (C: `folio_contain_hwpoisoned_page()`).
-    fn folio_contain_hwpoisoned_page(&self, folio: Self::Folio) -> bool;
+    fn folio_contain_hwpoisoned_page(&self, folio: &Self::Folio) -> bool;
 
     /// Whether a page of it is mapped (C: `folio_mapped()`).
-    fn folio_mapped(&self, folio: Self::Folio) -> bool;
+    fn folio_mapped(&self, folio: &Self::Folio) -> bool;
 
     /// Whether a page of it may be pinned (C: `folio_maybe_dma_pinned()`).
-    fn folio_maybe_dma_pinned(&self, folio: Self::Folio) -> bool;
+    fn folio_maybe_dma_pinned(&self, folio: &Self::Folio) -> bool;
 
-    /// Whether it may be reclaimed: not mlocked, and its file not locked in memory (C:
-    /// `folio_evictable()`).
-    fn folio_evictable(&self, folio: Self::Folio) -> bool;
+    /// Whether it may be reclaimed: it is not mlocked (C: `folio_evictable()`).
+    fn folio_evictable(&self, folio: &Self::Folio) -> bool;
 
     /// Whether it is being written (C: `folio_test_writeback()`).
-    fn folio_test_writeback(&self, folio: Self::Folio) -> bool;
+    fn folio_test_writeback(&self, folio: &Self::Folio) -> bool;
 
-    /// Whether nobody has references to it but its mapping, one for each page, and who isolated it.
+    /// Whether there are no references to it but those of the swap cache, one for each page, and
+    /// that of isolation.
     ///
     /// C: as `pageout()` asks, mm/vmscan.c, 7.3.
-    fn no_other_references(&self, folio: Self::Folio) -> bool;
+    fn no_other_references(&self, folio: &Self::Folio) -> bool;
 
-    /// Whether its content goes to swap: it is swap-backed, and anonymous and in the swap cache, or
-    /// of shmem. Locked, it stays that.
+    /// Whether its content goes to swap: it is swap-backed, and in the swap cache. Locked, it stays
+    /// that.
     ///
     /// C: what `pageout()` decides by, mm/vmscan.c, 7.3.
-    fn folio_goes_to_swap(&self, folio: Self::Folio) -> bool;
+    fn folio_goes_to_swap(&self, folio: &Self::Folio) -> bool;
 
-    /// What it is of, if of anything (C: `folio_mapping()`). Locked, it stays of that.
-    fn folio_mapping(&self, folio: Self::Folio) -> Option<Self::Mapping>;
+    /// The folio's address space, or `None` (C: `folio_mapping()`). It does not change while the
+    /// folio is locked.
+    fn folio_mapping(&self, folio: &Self::Folio) -> Option<Self::Mapping>;
 
     /// Ends with a folio that is to be written out: writes it if it is dirty, frees it if it is, or
-    /// has become, clean, and else puts it back. May put folios on the list.
+    /// has become, clean, and else puts it back.
     ///
     /// May sleep.
     ///
-    /// C: `shrink_finish_dirty()`, mm/vmscan.c, by this series, and `pageout()`, 7.3.
+    /// C: `shrink_finish_waiting()`, mm/vmscan.c, by this series, and `pageout()`, 7.3.
     ///
     /// # Safety
     ///
-    /// It is in the caller's hands, which this ends, locked by this task, unmapped, and of
-    /// `mapping`. No CPU has a writable translation of it.
+    /// It is locked by this task and unmapped, and its address space is `mapping`. No CPU has a
+    /// writable translation of it.
     unsafe fn pageout(&self, folio: Self::Folio, mapping: Self::Mapping);
 
     /// Ends with a folio that is not locked: it goes back to the LRU lists as it is.
@@ -217,7 +150,7 @@ pub unsafe trait FolioList {
     ///
     /// # Safety
     ///
-    /// It is in the caller's hands, which this ends, and not locked by this task.
+    /// It is not locked by this task.
     unsafe fn keep(&self, folio: Self::Folio);
 
     /// Ends with a folio that is locked, as [`Self::keep`] does.
@@ -226,7 +159,7 @@ pub unsafe trait FolioList {
     ///
     /// # Safety
     ///
-    /// It is in the caller's hands, which this ends, and locked by this task.
+    /// It is locked by this task.
     unsafe fn keep_locked(&self, folio: Self::Folio);
 
     /// Ends with a folio that is in use, and locked: it is activated, unless it is mlocked.
@@ -235,145 +168,200 @@ pub unsafe trait FolioList {
     ///
     /// # Safety
     ///
-    /// As of [`Self::keep_locked`].
+    /// It is locked by this task.
     unsafe fn activate_locked(&self, folio: Self::Folio);
 
-    /// The same, and counts that it was not unmapped (C: `nr_unmap_fail`).
+    /// Ends with a folio that is mapped again, and locked: as [`Self::activate_locked`], and counts
+    /// that it was not unmapped (C: `nr_unmap_fail`).
     ///
     /// # Safety
     ///
-    /// As of [`Self::keep_locked`].
+    /// It is locked by this task.
     unsafe fn unmap_failed_locked(&self, folio: Self::Folio);
 }
 
-/// The list, and its name.
+/// What a list is taken from by, and a folio of it locked: that its flush is over. [`Flushed`]
+/// alone has it.
 #[derive(Debug)]
-struct Named<'r, L> {
-    list: &'r L,
-    brand: Brand<'r>,
-}
+pub struct AfterFlush(());
 
-impl<L> Clone for Named<'_, L> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<L> Copy for Named<'_, L> {}
-
-impl<L> Deref for Named<'_, L> {
-    type Target = L;
-
-    #[inline]
-    fn deref(&self) -> &L {
-        self.list
-    }
-}
-
-/// Runs `shrink` on a list, with all that there is of it: one right to unmap, and one to lock.
-#[inline]
-pub fn with_list<L: FolioList, R>(
+/// A list behind its flush. Dropped, it keeps the folios that were not taken.
+///
+/// # Invariants
+///
+/// No CPU can write by a mapping that this task has ended.
+#[derive(Debug)]
+#[must_use = "the folios that are not taken are kept"]
+pub struct Flushed<L: FolioList> {
     list: L,
-    shrink: impl for<'r> FnOnce(Unmapping<'r, L>, FolioLock<'r>) -> R,
-) -> R {
-    let list = Named {
-        list: &list,
-        brand: PhantomData,
-    };
-    // INVARIANT: The list is here, the only one of its task, which has no folio locked yet.
-    shrink(Unmapping { list }, FolioLock::free())
+    flush: AfterFlush,
 }
 
-/// The right to lock a folio of the list.
-///
-/// # Invariants
-///
-/// While it exists by itself, this task has none locked; a folio that it has locked has it.
-#[derive(Debug)]
-pub struct FolioLock<'r> {
-    brand: Brand<'r>,
-}
-
-impl FolioLock<'_> {
+impl<L: FolioList> Flushed<L> {
+    /// Flushes for all folios of a list.
+    ///
+    /// Context: no folio of the list is locked. Waits for other CPUs.
     #[inline]
-    fn free() -> Self {
-        Self { brand: PhantomData }
+    pub fn flush(list: L) -> Self {
+        list.try_to_unmap_flush_dirty();
+        // INVARIANT: It was flushed just now. Nothing more is unmapped, as the list is owned.
+        Self {
+            list,
+            flush: AfterFlush(()),
+        }
+    }
+
+    /// Locks the next folio, in the order in which they came. Those that are locked by somebody
+    /// else are kept.
+    #[inline]
+    pub fn next_locked(&mut self) -> Option<Locked<'_, L>> {
+        let Self { list, flush } = self;
+        while let Some(folio) = list.next_waiting(flush) {
+            if list.folio_trylock(&folio, flush) {
+                // INVARIANT: It was locked just now. The rest is our invariant.
+                return Some(Locked {
+                    list,
+                    folio: Some(folio),
+                });
+            }
+            // SAFETY: This task did not get the lock.
+            unsafe { list.keep(folio) };
+        }
+        None
     }
 }
 
-/// Nothing can be written to any more by translations of what this task has unmapped.
-///
-/// # Invariants
-///
-/// So it is for as long as `'u` lasts, for which nothing more is unmapped.
-#[derive(Debug)]
-pub struct NothingOwed<'u, 'r> {
-    unmapping: PhantomData<&'u ()>,
-    brand: Brand<'r>,
-}
-
-impl NothingOwed<'_, '_> {
+impl<L: FolioList> Drop for Flushed<L> {
     #[inline]
-    fn paid() -> Self {
-        Self {
-            unmapping: PhantomData,
-            brand: PhantomData,
+    fn drop(&mut self) {
+        while let Some(folio) = self.list.next_waiting(&self.flush) {
+            // SAFETY: No folio that waits is locked by this task.
+            unsafe { self.list.keep(folio) };
         }
     }
 }
 
-/// The right to unmap folios of the list.
+/// A folio that is locked again, of which nothing is known. Dropped, it is kept.
 ///
 /// # Invariants
 ///
-/// There is one of a list, which is the only one of its task.
+/// `folio` is there until it ends, and locked by this task. No CPU can write by a mapping that this
+/// task has ended; a fault may have made a new one.
 #[derive(Debug)]
-pub struct Unmapping<'r, L: FolioList> {
-    list: Named<'r, L>,
+#[must_use = "a folio that is dropped is kept"]
+pub struct Locked<'f, L: FolioList> {
+    list: &'f L,
+    folio: Option<L::Folio>,
 }
 
-/// What is next on a list.
-#[derive(Debug)]
-pub enum Next<'r, L: FolioList> {
-    /// A dirty folio.
-    Dirty(Unmapped<'r, L>),
-    /// Nothing.
-    Done(FolioLock<'r>),
+/// What became of a folio while it waited, by what `shrink_folio_list()` would do with it.
+enum Now<M> {
+    /// It is as it was, and this is its address space.
+    Same(M),
+    /// A fault has mapped it.
+    Mapped,
+    /// It is pinned, or not to be reclaimed any more.
+    InUse,
+    /// It is poisoned, under writeback, has an extra reference, or has left the swap cache.
+    Busy,
 }
 
-impl<'r, L: FolioList> Unmapping<'r, L> {
-    /// Reclaims what need not wait, and unmaps what comes then. Where nothing waits, what is dirty
-    /// and has no flush owed need not: it is written out as if there were no batches.
+impl<'f, L: FolioList> Locked<'f, L> {
+    /// The folio, if it is still what it was: unmapped, not pinned, evictable, without other
+    /// references, and to go to swap. Else it is put back, as reclaim without batches would do:
+    /// activated if it is in use, kept if not. The error is how many of its pages a fault has
+    /// mapped again; 0 if something else was the reason.
     ///
-    /// Context: may sleep.
-    #[allow(unsafe_code)]
+    /// References are counted before `pageout()` asks whether the folio is dirty: a holder from
+    /// before may make it dirty until it drops its reference. Who looks the folio up later, in the
+    /// swap cache or by its page frame, needs the folio lock to write to it, and
+    /// `__remove_mapping()` freezes the count before the folio is freed. A folio that was taken
+    /// from the swap cache lacks the references of that, and is kept; the last one is dropped
+    /// behind the flush at the end of the list, and frees it.
     #[inline]
-    pub fn next_dirty(&mut self, lock: FolioLock<'r>, batch: &Collecting<'r, L>) -> Next<'r, L> {
-        // SAFETY: Whoever relies on a flush borrows `self`, and there is no other list. That none
-        // is locked says `lock`. `Held` and `Unlocked` end the folio once.
-        let Some(folio) = (unsafe { self.list.next_dirty(batch.nr_folios() > 0) }) else {
-            return Next::Done(lock);
+    pub fn revalidate(mut self) -> Result<Revalidated<'f, L>, u32> {
+        let list = self.list;
+        let Some(folio) = self.folio.take() else {
+            return Err(0);
         };
-        // SAFETY: It was given out just now, and locked, as the list says.
-        let held = unsafe { folio::Held::new(self.list, folio, lock) };
-        Next::Dirty(Unmapped::new(held, self.list.flush_owed()))
+        match now(list, &folio) {
+            Now::Same(mapping) => {
+                self.folio = Some(folio);
+                // INVARIANT: It was asked just now, and the folio is locked.
+                return Ok(Revalidated {
+                    folio: self,
+                    mapping,
+                });
+            }
+            Now::Mapped => {
+                let nr_pages = list.folio_nr_pages(&folio).get();
+                // SAFETY: By the invariants, it is locked.
+                unsafe { list.unmap_failed_locked(folio) };
+                return Err(nr_pages);
+            }
+            // SAFETY: By the invariants, it is locked.
+            Now::InUse => unsafe { list.activate_locked(folio) },
+            // SAFETY: By the invariants, it is locked.
+            Now::Busy => unsafe { list.keep_locked(folio) },
+        }
+        Err(0)
     }
+}
 
-    /// Pays what is owed, for a batch of `nr_pages` pages.
-    ///
-    /// Context: no folio is locked, which the right to do so shows; waits for other CPUs.
-    #[allow(unsafe_code)]
+#[inline]
+fn now<L: FolioList>(list: &L, folio: &L::Folio) -> Now<L::Mapping> {
+    if list.folio_contain_hwpoisoned_page(folio) {
+        return Now::Busy;
+    }
+    if list.folio_mapped(folio) {
+        return Now::Mapped;
+    }
+    if list.folio_maybe_dma_pinned(folio) || !list.folio_evictable(folio) {
+        return Now::InUse;
+    }
+    if list.folio_test_writeback(folio)
+        || !list.no_other_references(folio)
+        || !list.folio_goes_to_swap(folio)
+    {
+        return Now::Busy;
+    }
+    list.folio_mapping(folio).map_or(Now::Busy, Now::Same)
+}
+
+impl<L: FolioList> Drop for Locked<'_, L> {
     #[inline]
-    fn flush(
-        &self,
-        nr_pages: u32,
-        owed: Option<FlushOwed>,
-        _none_locked: &FolioLock<'r>,
-    ) -> NothingOwed<'_, 'r> {
-        // SAFETY: So says the right to lock one.
-        unsafe { self.list.try_to_unmap_flush_dirty(nr_pages, owed) };
-        // INVARIANT: Flushed just now; `self` is borrowed from here on.
-        NothingOwed::paid()
+    fn drop(&mut self) {
+        if let Some(folio) = self.folio.take() {
+            // SAFETY: By the invariants, it is locked.
+            unsafe { self.list.keep_locked(folio) }
+        }
+    }
+}
+
+/// A locked folio that is what it was when it was unmapped, but that it may have become clean.
+/// Dropped, it is kept.
+///
+/// # Invariants
+///
+/// It is unmapped, and its address space is `mapping`.
+#[derive(Debug)]
+#[must_use = "a folio that is dropped is kept"]
+pub struct Revalidated<'f, L: FolioList> {
+    folio: Locked<'f, L>,
+    mapping: L::Mapping,
+}
+
+impl<L: FolioList> Revalidated<'_, L> {
+    /// Writes it out; or frees it, if somebody has cleaned it meanwhile.
+    #[inline]
+    pub fn pageout(self) {
+        let Self { mut folio, mapping } = self;
+        if let Some(name) = folio.folio.take() {
+            // SAFETY: By our invariant, it is unmapped, and `mapping` is its address space. By
+            // those of `Locked`, it is locked, and no CPU writes by a mapping that this task has
+            // ended; a mapping that came and went since has flushed for itself (the module says
+            // why).
+            unsafe { folio.list.pageout(name, mapping) }
+        }
     }
 }

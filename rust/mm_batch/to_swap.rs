@@ -1,41 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The stages in which the PTEs of a run become swap entries, all or none.
+//! The PTEs of a run become swap entries, all or none.
 //!
 //! ```text
-//! Cleared --SwapCounted--> --Shareable--> committed: AnonExclusive cleared, entries written
-//!    ^           |              |
-//!    |       not counted    pinned
-//!    |           |              +-- counts put back
-//!    +-----------+--------------+
+//! ClearedRun --count_swap_entries--> CountedRun --share--> ShareableRun --commit--> unmapped
+//!                    |                    |
+//!               not counted             pinned: the counts are put back
+//!                    |                    |
+//!                    +--------------------+--> mapped again
 //! ```
 //!
-//! Both steps that can fail are taken for the whole run before the first entry is written, so that
-//! a run is never half converted, and a page keeps its AnonExclusive bit until it is certain not to
-//! be mapped again. C converts page by page, and has converted some where it fails.
+//! Each guards the one in it: dropped, it undoes its own step, and then what it holds.
 //!
-//! The steps of `__folio_try_share_anon_rmap()`, include/linux/rmap.h, 7.3, are where its comment
-//! has them: (A1) the clearing of the run, (A2) [`Shareable`], (A3) and (A4) its end.
-
-#![deny(unsafe_code)]
+//! Both steps that can fail are taken for the whole run before the first entry is written. So a run
+//! is never half converted, and a page keeps its AnonExclusive bit until it is certain that it is
+//! not mapped again. C converts page by page, and has converted some where it fails.
+//!
+//! The steps of `__folio_try_share_anon_rmap()`, include/linux/rmap.h, 7.3, by the names that its
+//! comment gives them: (A1) is the clearing of the run, (A2) is [`CountedRun::share`], (A3) and
+//! (A4) are [`ShareableRun::commit`].
 
 use crate::{
-    pte_run::{
-        PtePart,
-        RunLength, //
-    },
+    pte_run::RunLength,
     unmap::{
-        Arch,
-        Cleared,
-        ClearedPtes,
-        ForGood,
-        Gone,
-        LastStage,
-        Stage,
+        ClearedRun,
+        Part,
+        PteRun,
         UnmapWalk, //
     }, //
 };
-use core::num::NonZero;
+use core::{
+    mem::ManuallyDrop,
+    num::NonZero,
+    ptr, //
+};
 
 /// Whether pages are this mm's alone (C: `PageAnonExclusive()`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub enum Sharing {
     MaybeShared,
 }
 
-/// Pages one behind the other that are all [`Exclusive`](Sharing::Exclusive), or all not.
+/// Consecutive pages that are all [`Exclusive`](Sharing::Exclusive), or all not.
 #[derive(Clone, Copy, Debug)]
 pub struct SubBatch {
     /// Which of it.
@@ -55,34 +53,22 @@ pub struct SubBatch {
     pub nr: NonZero<u32>,
 }
 
-/// Why the entries of a run cannot be counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotCounted {
-    /// The folio is not in the swap cache: it has no slots.
-    NoSlots,
-    /// A slot's count is at its maximum, and there was no memory for more.
-    NoMemory,
-}
-
-/// Somebody has pinned a page of the folio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pinned;
-
 /// What swapping out a run needs of mm beyond its transaction. Every loop over PTEs, pages or slots
 /// is one method.
 ///
 /// Context of all methods: folio lock and page table lock held; none sleeps.
-#[allow(unsafe_code)]
-pub trait SwapWalk: UnmapWalk {
-    /// Whether the folio is in the swap cache (C: `folio_test_swapcache()`), which it is not taken
-    /// out of while it is locked.
-    fn folio_test_swapcache(&self) -> bool;
-
-    /// Counts an entry more for the slot of each of the run's `nr` pages, or for none.
+///
+/// # Safety
+///
+/// What the methods answer is so: entries are counted if
+/// [`folio_dup_swap_pages`](Self::folio_dup_swap_pages) says it, no page is pinned if
+/// [`folio_maybe_dma_pinned`](Self::folio_maybe_dma_pinned) denies it, and pages are exclusive, or
+/// not, as [`page_anon_exclusive_batch`](Self::page_anon_exclusive_batch) says it.
+pub unsafe trait SwapWalk: UnmapWalk {
+    /// Takes one swap count for each of the run's `nr` pages, or none at all. Returns whether it
+    /// did.
     ///
     /// C: `folio_dup_swap_pages()`, mm/swapfile.c, by this series; it takes the cluster's lock.
-    ///
-    /// Whether they were counted.
     ///
     /// # Safety
     ///
@@ -97,10 +83,6 @@ pub trait SwapWalk: UnmapWalk {
     /// `nr` is the run that was cleared last. Its entries were counted, and none was written.
     unsafe fn folio_put_swap_pages(&self, nr: RunLength);
 
-    /// `smp_mb()`. Pairs with the one between taking a pin and reading the PTE again in GUP-fast
-    /// (`try_grab_folio_fast()`, mm/gup.c, 7.3).
-    fn smp_mb(&self);
-
     /// `smp_mb__after_atomic()`, behind clearing an AnonExclusive bit. Pairs with the `smp_rmb()`
     /// in `gup_must_unshare()`, mm/internal.h, 7.3.
     fn smp_mb_after_atomic(&self);
@@ -109,14 +91,14 @@ pub trait SwapWalk: UnmapWalk {
     /// folio).
     fn folio_maybe_dma_pinned(&self) -> bool;
 
-    /// The pages from the part's first one on that are as exclusive as that one is.
+    /// The longest sub-batch at the part's front.
     ///
     /// C: `page_anon_exclusive_batch()`, mm/mprotect.c, 7.3; mm/internal.h by this series.
     ///
     /// # Safety
     ///
     /// `part` is of the run that was cleared last.
-    unsafe fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch;
+    unsafe fn page_anon_exclusive_batch(&self, part: &Part<Self>) -> SubBatch;
 
     /// Clears AnonExclusive of each page of a part (C: `ClearPageAnonExclusive()`).
     ///
@@ -124,7 +106,7 @@ pub trait SwapWalk: UnmapWalk {
     ///
     /// `part` is of the run that was cleared last; each of its pages has the bit, and none is
     /// pinned. The run is not mapped again.
-    unsafe fn clear_pages_anon_exclusive(&self, part: &PtePart);
+    unsafe fn clear_pages_anon_exclusive(&self, part: &Part<Self>);
 
     /// Puts the mm on the list of those that swapoff looks through (C:
     /// `mm_prepare_for_swap_entries()`, mm/internal.h, 7.3).
@@ -147,113 +129,141 @@ pub trait SwapWalk: UnmapWalk {
     /// `part` is of the run that was cleared last, and its PTEs are none. Its entries are counted,
     /// the mm is on swapoff's list, and its pages have no AnonExclusive bit any more, if `sharing`
     /// says that they had it.
-    unsafe fn set_swp_ptes(&self, part: &PtePart, sharing: Sharing);
+    unsafe fn set_swp_ptes(&self, part: &Part<Self>, sharing: Sharing);
 }
 
-/// The stage of a run whose swap entries are counted, each of them, though none is written yet:
-/// whoever finds one may take it away at once, and its count with it.
-#[derive(Debug)]
-pub struct SwapCounted(());
-
-#[allow(unsafe_code)]
-// SAFETY: All entries of the run are counted, and `undo` puts all back.
-unsafe impl<W: SwapWalk> Stage<W> for SwapCounted {
-    type Behind = Cleared;
-    type Refused = NotCounted;
-
+impl<W: SwapWalk> ClearedRun<W> {
+    /// Counts a swap entry for each page. If that fails the run is restored: the folio is not in
+    /// the swap cache, at which this warns, or there is no memory for counts that are at their
+    /// maximum.
     #[inline]
-    unsafe fn enter(ptes: &ClearedPtes<W>) -> Result<Self, NotCounted> {
-        if !ptes.walk().folio_test_swapcache() {
-            return Err(NotCounted::NoSlots);
+    pub fn count_swap_entries(self) -> Result<CountedRun<W>, PteRun<W>> {
+        let (walk, nr) = (self.walk(), self.part().nr());
+        if !walk.folio_test_swapcache() {
+            walk.warn_swapcache();
+            return Err(self.restore());
         }
-        // SAFETY: The run is cleared, and the folio in the swap cache.
-        if unsafe { ptes.walk().folio_dup_swap_pages(ptes.part().nr()) } {
-            Ok(Self(()))
+        // SAFETY: The run is cleared, and its folio is in the swap cache.
+        if unsafe { walk.folio_dup_swap_pages(nr) } {
+            // INVARIANT: The entries were counted just now.
+            Ok(CountedRun(self))
         } else {
-            Err(NotCounted::NoMemory)
+            Err(self.restore())
         }
     }
-
-    #[inline]
-    unsafe fn undo(self, ptes: &ClearedPtes<W>) {
-        // SAFETY: By the method's requirement, they were counted; entries are written in the end of
-        // all, from where nothing is undone.
-        unsafe { ptes.walk().folio_put_swap_pages(ptes.part().nr()) }
-    }
 }
 
-/// The stage of a run of which no page that is exclusive is pinned, or can be: its PTEs are gone.
+/// A cleared run with a swap count taken for each page. No entry is written yet: another task that
+/// sees an entry can take it away, and its count with it.
 ///
-/// Whether a page is exclusive does not change meanwhile. A page that is has no other mapping; one
-/// that is not could become so if this mm's mapping were not counted any more, which it is.
+/// Dropped, the counts are put back, and then the run is mapped again. Leaked (`mem::forget`), it
+/// stays cleared, and the counts stay taken.
+///
+/// # Invariants
+///
+/// An entry is counted for each page of the run.
 #[derive(Debug)]
-pub struct Shareable {
-    first: SubBatch,
-}
+#[must_use = "a run that is not committed is mapped again"]
+pub struct CountedRun<W: SwapWalk>(ClearedRun<W>);
 
-#[allow(unsafe_code)]
-// SAFETY: Nobody can pin a page any more, and nothing was taken.
-unsafe impl<W: SwapWalk> Stage<W> for Shareable {
-    type Behind = (SwapCounted, Cleared);
-    type Refused = Pinned;
-
+impl<W: SwapWalk> CountedRun<W> {
+    /// Asks for pins, if a page of the run is exclusive. If one may be pinned, the run is restored.
+    /// No page can become pinned afterwards, as pinning needs a present PTE.
+    ///
+    /// Whether a page is exclusive does not change from here on. A page that is has no other
+    /// mapping. One that is not could become so if this mm's mapping were not counted any more,
+    /// which it is.
     #[inline]
-    unsafe fn enter(ptes: &ClearedPtes<W>) -> Result<Self, Pinned> {
-        let (walk, run) = (ptes.walk(), ptes.part());
-        // SAFETY: This is the run.
+    pub fn share(self) -> Result<ShareableRun<W>, PteRun<W>> {
+        let (walk, run) = (self.0.walk(), self.0.part());
+        // SAFETY: `run` is all of the run.
         let first = unsafe { walk.page_anon_exclusive_batch(run) };
         // A sub-batch that ends within the run is followed by one of the other kind.
         let any = first.sharing == Sharing::Exclusive || first.nr.get() < run.nr().get();
         if any {
-            // (A1) before (A2): who pins a page by a PTE that is gone either is counted by now, or
-            // sees that it is gone.
+            // (A1) before (A2): a pin that is taken by a PTE which is gone is counted by now, or
+            // its taker sees that the PTE is gone.
             walk.smp_mb();
             if walk.folio_maybe_dma_pinned() {
-                return Err(Pinned);
+                self.put();
+                return Err(self.into_cleared().restore());
             }
         }
-        Ok(Self { first })
+        // INVARIANT: Nothing is pinned, or nothing is exclusive, as was asked just now.
+        Ok(ShareableRun { run: self, first })
+    }
+
+    /// Puts the counts back. The caller ends with the run.
+    #[inline]
+    fn put(&self) {
+        let nr = self.0.part().nr();
+        // SAFETY: By the invariants, they were counted, and none is written.
+        unsafe { self.0.walk().folio_put_swap_pages(nr) }
+    }
+
+    /// The run, whose counts are not put back any more when it is dropped.
+    #[inline]
+    fn into_cleared(self) -> ClearedRun<W> {
+        let run = ManuallyDrop::new(self);
+        // SAFETY: `run` is neither dropped nor used again.
+        unsafe { ptr::read(&run.0) }
     }
 }
 
-#[allow(unsafe_code)]
-// SAFETY: Each entry that was counted is written.
-unsafe impl<W: SwapWalk> LastStage<W> for Shareable {
+impl<W: SwapWalk> Drop for CountedRun<W> {
     #[inline]
-    unsafe fn complete(self, behind: Self::Behind, ptes: ForGood<'_, W>) -> Gone<'_> {
-        // The entries that were counted are written.
-        let (SwapCounted(()), Cleared { .. }) = behind;
-        let (walk, run) = (ptes.ptes().walk(), ptes.ptes().part());
+    fn drop(&mut self) {
+        self.put();
+    }
+}
+
+/// A counted run whose exclusive pages may become shareable.
+///
+/// # Invariants
+///
+/// No page of it that is exclusive is pinned, or can be. `first` is its first sub-batch.
+#[derive(Debug)]
+#[must_use = "a run that is not committed is mapped again"]
+pub struct ShareableRun<W: SwapWalk> {
+    run: CountedRun<W>,
+    first: SubBatch,
+}
+
+impl<W: SwapWalk> ShareableRun<W> {
+    /// Writes the entries, and ends the mappings for good. Nothing of it can fail. Returns the
+    /// length of the run.
+    #[inline]
+    pub fn commit(self) -> RunLength {
+        let Self { run, first } = self;
+        // From here on the counts are the entries', and the run is not restored, whatever happens.
+        let run = ManuallyDrop::new(run.into_cleared());
+        let walk = run.walk();
         // Before the first entry: swapoff must find it.
         walk.mm_prepare_for_swap_entries();
-        // SAFETY: This is the run, and what becomes of it.
-        unsafe { walk.add_swap_counter(run.nr()) };
+        // SAFETY: All of the run becomes swap entries below.
+        unsafe { walk.add_swap_counter(run.part().nr()) };
 
-        let mut batch = self.first;
-        let mut left = PtePart::whole(run.first(), run.nr());
+        let (mut batch, mut left) = (first, run.part().all());
         loop {
-            let (part, rest) = left.split_off_front::<Arch<W>>(batch.nr);
+            let (part, rest) = left.split_off_front(batch.nr);
             if batch.sharing == Sharing::Exclusive {
                 // (A3)
-                // SAFETY: Part of the run; asked for just now or when the stage was entered for it,
-                // as was whether a page is pinned. It is not mapped again.
+                // SAFETY: `part` is of the run, and exclusive: that was asked by `share`, or in the
+                // last round. By the invariants, none of it is pinned. It is not mapped again.
                 unsafe { walk.clear_pages_anon_exclusive(&part) };
                 // (A3) before (A4).
                 walk.smp_mb_after_atomic();
             }
             // (A4)
-            // SAFETY: Part of the run, which is none from here on; it was counted, as there is what
-            // was `behind`, and prepared for above.
+            // SAFETY: `part` is of the run, whose PTEs are none from here on. Its entries were
+            // counted, and the mm is on swapoff's list. Its exclusive bits are cleared.
             unsafe { walk.set_swp_ptes(&part, batch.sharing) };
-            match rest {
-                Some(rest) => {
-                    // SAFETY: Part of the run.
-                    batch = unsafe { walk.page_anon_exclusive_batch(&rest) };
-                    left = rest;
-                }
-                // SAFETY: By entries, those of each part.
-                None => return unsafe { ptes.replaced() },
-            }
+            let Some(rest) = rest else { break };
+            // SAFETY: `rest` is of the run.
+            batch = unsafe { walk.page_anon_exclusive_batch(&rest) };
+            left = rest;
         }
+        // SAFETY: The parts were all of the run, and each of them became swap entries.
+        unsafe { ManuallyDrop::into_inner(run).replaced() }
     }
 }

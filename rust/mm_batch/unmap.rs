@@ -3,33 +3,29 @@
 //! Unmapping a run of PTEs as a transaction.
 //!
 //! ```text
-//! PteRun --clear--> ClearedRun --stage--> ClearedRun --commit--> unmapped
-//!    ^                  |                     |
-//!    |               restore               restore, or refused by the next stage
-//!    +------------------+---------------------+
+//! PteRun --clear--> ClearedRun --commit--> unmapped
+//!    ^                  |
+//!    +------restore-----+
 //!
-//! MixedRun ------------------------unmap-----------------------> unmapped
+//! MixedRun ---------------unmap----------> unmapped
 //! ```
 //!
-//! Each owns the walk, which stands for one stop under the page table lock, and consumes the one
-//! before. So a run is unmapped once, and while it is cleared nobody else has the walk. What may
-//! fail is a [`Stage`], entered before anything is final; a [`ClearedRun`] that is given up, or
-//! just dropped, has its stages undone, the last one first, and is mapped again. Who leaks it
-//! (`mem::forget`) leaves it cleared, and its stages as they are; stages are entered, undone and
-//! completed here. A run that is in a stage is committed behind a [`LastStage`] alone, which
-//! decides what takes the place of the PTEs; one that is in none vanishes. What has to go through
-//! which is policy: that a folio's content is not lost with its PTEs is not in these types.
+//! Each of these owns the walk, which stands for one stop under the page table lock, and consumes
+//! the one before. So a run is unmapped once, and nobody else has the walk while the run is
+//! cleared. A [`ClearedRun`] that is dropped maps its pages again. What has to be undone before
+//! that is a guard around it.
 //!
-//! What it takes to restore is in the types as well: a [`MixedRun`], whose PTEs differ in their
-//! write bits, has no cleared state.
+//! A [`MixedRun`], whose PTEs may differ in their write bits, cannot be restored, and has no
+//! cleared state. A [`ClearedRun`] that is leaked (`mem::forget`) stays cleared. The types do not
+//! say which folios may vanish: policy must not commit an anonymous run whose content is nowhere
+//! else.
 //!
-//! The flush that clearing owes goes with the run, as a [`FlushOwed`]: who unmaps it gets that with
-//! the length, in an [`UnmappedRun`]; nothing is owed for what is mapped again.
+//! Clearing owes a TLB flush, of which the task keeps a note (`current->tlb_ubc`). Reclaim flushes
+//! before the pages are freed, and before I/O if the run was dirty. Nothing is owed for a run that
+//! is mapped again.
 //!
-//! A port's methods that change PTEs, counters, rmap or references are unsafe. They are called
-//! here, and the types above are the reason why each call is in order.
-
-#![deny(unsafe_code)]
+//! Lock order, as C's (mm/rmap.c, 7.3): folio lock, rmap lock, page table lock, swap cluster lock.
+//! The first three are held by C for as long as there is a walk.
 
 use crate::{
     pte::{
@@ -50,31 +46,19 @@ use core::{
     ptr, //
 };
 
-mod flush_owed;
-mod stage;
-pub use flush_owed::FlushOwed;
-use stage::{
-    AllStages,
-    Stages, //
-};
-pub use stage::{
-    Check,
-    Checked,
-    Cleared,
-    ForGood,
-    Gone,
-    LastStage,
-    Stage, //
-};
-
 /// One stop of an rmap walk: a present PTE that maps a page of a large folio, and what unmapping a
 /// run that begins there needs of mm. Every loop that writes PTEs or pages is one method.
 ///
-/// There is one walk per stop: who has it may unmap the run, once.
+/// There is one walk per stop: whoever has it may unmap the run, once.
 ///
 /// Context of all methods: folio lock and page table lock held; none sleeps.
-#[allow(unsafe_code)]
-pub trait UnmapWalk {
+///
+/// # Safety
+///
+/// [`view`](Self::view) is the page table that the other methods change, from the walk's PTE on.
+/// [`get_and_clear_ptes`](Self::get_and_clear_ptes) returns the first PTE that it cleared. What the
+/// other methods answer is so.
+pub unsafe trait UnmapWalk: Sized {
     /// The page table, to read.
     type View: PteTable;
 
@@ -94,7 +78,7 @@ pub trait UnmapWalk {
 
     /// Sees to it that no CPU uses the cleared translations: flushes the TLB at once, or notes the
     /// range for `try_to_unmap_flush()`, which must come before the pages are freed, and before I/O
-    /// if the run was dirty. C does not tell which of the two, so that the flush may be owed.
+    /// if the run was dirty. C does not tell which of the two.
     ///
     /// C: `should_defer_flush()`, `set_tlb_ubc_flush_pending()` and `flush_tlb_range()` in
     /// `try_to_unmap_one()`, mm/rmap.c, 7.3.
@@ -102,7 +86,19 @@ pub trait UnmapWalk {
     /// # Safety
     ///
     /// `cleared` is the run that was cleared last, with what [`Self::get_and_clear_ptes`] returned.
-    unsafe fn flush_tlb(&self, cleared: &PtePart) -> FlushOwed;
+    unsafe fn flush_tlb(&self, cleared: &Part<Self>);
+
+    /// `smp_mb()`. Pairs with the one between taking a reference, or a pin, and reading the PTE
+    /// again in GUP-fast (`try_grab_folio_fast()`, mm/gup.c, 7.3: the fully ordered reference).
+    fn smp_mb(&self);
+
+    /// Whether the folio is in the swap cache, which it is not taken out of while it is locked (C:
+    /// `folio_test_swapcache()`).
+    fn folio_test_swapcache(&self) -> bool;
+
+    /// Says, once, that an anonymous folio is swap-backed and not in the swap cache, or the other
+    /// way round (C: the `WARN_ON_ONCE()` of `ttu_anon_folio()`, mm/rmap.c, 7.3).
+    fn warn_swapcache(&self);
 
     /// Makes the folio dirty (C: `folio_mark_dirty()`).
     fn folio_mark_dirty(&self);
@@ -116,7 +112,7 @@ pub trait UnmapWalk {
     /// # Safety
     ///
     /// `cleared` is of the run that was cleared last.
-    unsafe fn flush_before_restore(&self, cleared: &PtePart);
+    unsafe fn flush_before_restore(&self, cleared: &Part<Self>);
 
     /// Maps pages again, the first by `cleared.first()`, the others by it with their page frame.
     ///
@@ -126,18 +122,17 @@ pub trait UnmapWalk {
     ///
     /// `cleared` is of the run that was cleared last; its PTEs are not present, while rmap,
     /// counters and references still count them.
-    unsafe fn set_ptes(&self, cleared: &PtePart);
+    unsafe fn set_ptes(&self, cleared: &Part<Self>);
 
-    /// Leaves in PTEs what is to be known of mappings that are gone: a uffd-wp marker in each, if
-    /// the VMA is of a file, is write-protected by userfaultfd, and `cleared`, so each PTE of the
-    /// run, has the bit. Else nothing.
+    /// Writes a uffd-wp marker into each PTE, if the VMA is of a file and registered for write
+    /// protection by userfaultfd, and `cleared` has the uffd-wp bit. Else it does nothing.
     ///
     /// C: `cond_install_uffd_wp_ptes()`, mm/memory.c, 7.3.
     ///
     /// # Safety
     ///
     /// `cleared` is of the run that was cleared last, and its PTEs are none.
-    unsafe fn leave_behind(&self, cleared: &PtePart);
+    unsafe fn leave_behind(&self, cleared: &Part<Self>);
 
     /// Lets `hiwater_rss` know the peak before rss goes down (C: `update_hiwater_rss()`).
     fn update_hiwater_rss(&self);
@@ -174,6 +169,9 @@ pub trait UnmapWalk {
 /// What the PTEs of a walk are like.
 pub(crate) type Arch<W> = <<W as UnmapWalk>::View as PteTable>::Arch;
 
+/// PTEs of a walk's run.
+pub type Part<W> = PtePart<Arch<W>>;
+
 /// The longest run from the walk's PTE on.
 #[inline]
 fn longest<W: UnmapWalk>(walk: &W, respect: Respect) -> RunLength {
@@ -197,7 +195,7 @@ impl<W: UnmapWalk> PteRun<W> {
     #[inline]
     pub fn longest(walk: W) -> Self {
         let nr = longest(&walk, Respect::TO_RESTORE);
-        // INVARIANT: Found just now, under the lock.
+        // INVARIANT: The run was found just now, under the page table lock.
         Self { walk, nr }
     }
 
@@ -214,16 +212,13 @@ impl<W: UnmapWalk> PteRun<W> {
     }
 
     /// Clears the run, gets rid of its translations, and hands on what the hardware noted in it.
-    #[allow(unsafe_code)]
     #[inline]
     pub fn clear(self) -> ClearedRun<W> {
-        // SAFETY: By the invariants, this is a run.
+        // SAFETY: By the invariants, the first `nr` PTEs are a run.
         let ptes = unsafe { ClearedPtes::clear(self.walk, self.nr) };
-        // INVARIANT: By ours, the PTEs have in common what makes them restorable.
-        ClearedRun {
-            ptes,
-            stages: ManuallyDrop::new(Cleared(())),
-        }
+        // INVARIANT: The PTEs were those of a `PteRun`, which have the write and soft-dirty bit in
+        // common.
+        ClearedRun(ptes)
     }
 }
 
@@ -245,44 +240,17 @@ impl<W: UnmapWalk> MixedRun<W> {
     #[inline]
     pub fn longest(walk: W) -> Self {
         let nr = longest(&walk, Respect::NOTHING);
-        // INVARIANT: Found just now, under the lock.
+        // INVARIANT: The run was found just now, under the page table lock.
         Self { walk, nr }
     }
 
-    /// Unmaps it: what [`PteRun::clear`] and [`ClearedRun::commit`] do.
-    #[allow(unsafe_code)]
+    /// Unmaps it, as [`PteRun::clear`] and [`ClearedRun::commit`] do. Returns its length.
     #[inline]
-    pub fn unmap(self) -> UnmappedRun {
-        // SAFETY: By the invariants, this is a run.
+    pub fn unmap(self) -> RunLength {
+        // SAFETY: By the invariants, the first `nr` PTEs are a run.
         let ptes = unsafe { ClearedPtes::clear(self.walk, self.nr) };
-        // SAFETY: It is cleared.
-        unsafe { ptes.end(Cleared(())) }
-    }
-}
-
-/// A run that was unmapped for good.
-///
-/// # Invariants
-///
-/// So it was, once, and `owed` is what clearing it owes.
-#[derive(Debug)]
-#[must_use = "somebody has to see to a flush that is owed"]
-pub struct UnmappedRun {
-    nr: RunLength,
-    owed: FlushOwed,
-}
-
-impl UnmappedRun {
-    /// Its length.
-    #[inline]
-    pub fn nr(&self) -> RunLength {
-        self.nr
-    }
-
-    /// Its length, and what is to come before its pages are freed, and before I/O if it was dirty.
-    #[inline]
-    pub fn into_parts(self) -> (RunLength, FlushOwed) {
-        (self.nr, self.owed)
+        // SAFETY: The PTEs were cleared just now, and nothing was written in their place.
+        unsafe { ptes.vanish() }
     }
 }
 
@@ -290,173 +258,180 @@ impl UnmappedRun {
 ///
 /// # Invariants
 ///
-/// `part` is the run of the walk that was cleared last, whole. Its PTEs are none, or what a stage
-/// made of them on the way to the end; rmap, counters and references count its mappings.
+/// `part` is the run of the walk that was cleared last, whole. Rmap, counters and references count
+/// its mappings.
 #[derive(Debug)]
-pub struct ClearedPtes<W: UnmapWalk> {
+struct ClearedPtes<W: UnmapWalk> {
     walk: W,
-    part: PtePart,
-    owed: FlushOwed,
+    part: Part<W>,
 }
 
 impl<W: UnmapWalk> ClearedPtes<W> {
-    /// The walk, for looking at the folio while its PTEs are gone.
-    #[inline]
-    pub fn walk(&self) -> &W {
-        &self.walk
-    }
-
-    /// The PTEs: the first as it was, with the young and dirty bits of all.
-    #[inline]
-    pub fn part(&self) -> &PtePart {
-        &self.part
-    }
-
     /// # Safety
     ///
     /// The first `nr` PTEs of the walk are a run, found under the lock, and as they were then but
     /// for what hardware does.
-    #[allow(unsafe_code)]
     #[inline]
     unsafe fn clear(walk: W, nr: RunLength) -> Self {
-        // SAFETY: By the function's requirement.
+        // SAFETY: By the function's requirement, these PTEs are a run.
         let merged = unsafe { walk.get_and_clear_ptes(nr) };
-        let part = PtePart::whole(merged, nr);
-        // SAFETY: Cleared just now.
-        let owed = unsafe { walk.flush_tlb(&part) };
-        // A PTE that was clean and is written to through a stale translation traps: it has to set
-        // the bit in the PTE, which is gone.
+        // SAFETY: `merged` is the first of the run's `nr` PTEs.
+        let part = unsafe { PtePart::whole(merged, nr) };
+        // SAFETY: `part` was cleared just now.
+        unsafe { walk.flush_tlb(&part) };
+        // A CPU that writes by a stale translation of a PTE that was clean traps: it would have to
+        // set the bit in the PTE, which is gone.
         if Arch::<W>::pte_dirty(merged) {
             walk.folio_mark_dirty();
         }
-        // INVARIANT: So it is.
-        Self { walk, part, owed }
+        // INVARIANT: The run was cleared just now; rmap, counters and references were not touched.
+        Self { walk, part }
     }
 
-    /// The end of the mappings. Nothing of it can fail.
+    /// Maps the pages again.
     ///
     /// # Safety
     ///
-    /// `stages` were entered for this run.
-    #[allow(unsafe_code)]
+    /// The PTEs are none. The caller ends with the run.
     #[inline]
-    unsafe fn end(self, stages: impl AllStages<W>) -> UnmappedRun {
+    unsafe fn set(&self) {
+        // SAFETY: By the invariants, this is the run that was cleared last.
+        unsafe { self.walk.flush_before_restore(&self.part) };
+        // SAFETY: By the function's requirement, the PTEs are none; by the invariants, the mappings
+        // are still counted.
+        unsafe { self.walk.set_ptes(&self.part) };
+    }
+
+    /// Ends the mappings. Nothing takes the place of the PTEs, but for markers.
+    ///
+    /// # Safety
+    ///
+    /// The PTEs are none.
+    #[inline]
+    unsafe fn vanish(self) -> RunLength {
+        // SAFETY: By the function's requirement.
+        unsafe { self.walk.leave_behind(&self.part) };
+        // SAFETY: The PTEs are markers, or none, and stay that.
+        unsafe { self.end() }
+    }
+
+    /// Ends the mappings: counters, rmap and references follow the PTEs. Nothing of it can fail.
+    ///
+    /// # Safety
+    ///
+    /// The PTEs are what they are to be from now on.
+    #[inline]
+    unsafe fn end(self) -> RunLength {
         let nr = self.part.nr();
-        // SAFETY: By the method's requirement.
-        let Gone { .. } = unsafe { stages.complete(ForGood::new(&self)) };
         self.walk.update_hiwater_rss();
-        // SAFETY: By the invariants, the run is cleared, and counted. It is not mapped again, and
-        // this is done once: `self` ends here.
+        // SAFETY: By the invariants, the run is counted. It is not mapped again, and this is done
+        // once, as `self` ends here.
         unsafe { self.walk.add_mm_counter(nr) };
-        // SAFETY: As above.
+        // SAFETY: As for the counter: the run is counted, is not mapped again, and ends here.
         unsafe { self.walk.folio_remove_rmap_ptes(nr) };
-        // SAFETY: As above, and the mappings are gone.
+        // SAFETY: The mappings were taken away from the mapcounts just now.
         unsafe { self.walk.folio_put_refs(nr) };
-        // INVARIANT: So it is, by the end of `self`.
-        UnmappedRun {
-            nr,
-            owed: self.owed,
-        }
+        nr
     }
 }
 
-/// A run that is mapped again, as it was refused a stage, and why.
-pub type Refusal<W, T> = (PteRun<W>, <T as Stage<W>>::Refused);
-
-/// A run of PTEs that are cleared, while rmap, counters and references still count its mappings,
-/// and the stages that it has been through.
+/// A run of PTEs that are cleared, while rmap, counters and references still count its mappings.
 ///
 /// Dropped, it is restored: see [`ClearedRun::restore`].
 ///
+/// # Examples
+///
+/// ```
+/// use mm_batch::unmap::PteRun;
+/// use mm_shim::{
+///     folio::Folio,
+///     pte::{pte, WRITE},
+///     unmap::{Layout, Mm},
+/// };
+///
+/// let folio = Folio::new(8, 2);
+/// folio.map(2);
+/// let words = [pte(8, WRITE), pte(9, WRITE)];
+/// let mm = Mm::new(Layout::file(2), &words);
+/// mm.walk(&folio, 0, |walk| {
+///     let run = PteRun::longest(walk).clear();
+///     assert_eq!(mm.table.words(), [0, 0]);
+///     drop(run);
+///     assert_eq!(mm.table.words(), words);
+/// });
+/// ```
+///
 /// # Invariants
 ///
-/// The run's PTEs had the write and soft-dirty bit in common. `stages` are those that were entered,
-/// and neither undone nor completed.
+/// Its PTEs are none, and had the write and soft-dirty bit in common.
 #[derive(Debug)]
 #[must_use = "a cleared run that is not committed is mapped again"]
-pub struct ClearedRun<W: UnmapWalk, S: Stages<W> = Cleared> {
-    ptes: ClearedPtes<W>,
-    stages: ManuallyDrop<S>,
-}
+pub struct ClearedRun<W: UnmapWalk>(ClearedPtes<W>);
 
-impl<W: UnmapWalk, S: Stages<W>> ClearedRun<W, S> {
-    /// The PTEs, to look at.
+impl<W: UnmapWalk> ClearedRun<W> {
+    /// The walk, to look at the folio while its PTEs are gone.
     #[inline]
-    pub fn ptes(&self) -> &ClearedPtes<W> {
-        &self.ptes
+    pub fn walk(&self) -> &W {
+        &self.0.walk
     }
 
-    /// Enters a stage; if it is refused, the run is restored.
-    #[allow(unsafe_code)]
+    /// The PTEs: the first as it was, with the young and dirty bits of all.
     #[inline]
-    pub fn stage<T: Stage<W, Behind = S>>(self) -> Result<ClearedRun<W, (T, S)>, Refusal<W, T>> {
-        // SAFETY: By the invariants, the run is in the stages that come before, and `T` is none of
-        // them: that would be within itself. The value stays with it until it is undone or
-        // completed.
-        match unsafe { T::enter(&self.ptes) } {
-            Ok(stage) => {
-                let (ptes, stages) = self.into_parts();
-                // INVARIANT: One more was entered.
-                Ok(ClearedRun {
-                    ptes,
-                    stages: ManuallyDrop::new((stage, stages)),
-                })
-            }
-            Err(refused) => Err((self.restore(), refused)),
-        }
+    pub fn part(&self) -> &Part<W> {
+        &self.0.part
     }
 
-    /// Undoes the stages and maps all of the run again.
+    /// Maps all of the run again.
     ///
-    /// That is not all as it was: the folio stays dirty if a PTE was, a deferred flush stays
-    /// pending (it will flush more than it must), and each PTE becomes as young and as dirty as any
-    /// of the run was. Write, soft-dirty and uffd bits are what they were: the run has them in
-    /// common.
-    #[allow(unsafe_code)]
+    /// Four things are not as they were. The folio stays dirty if a PTE was. A flush that was put
+    /// off stays pending, and will flush more than it must. Each PTE becomes as young, and as
+    /// dirty, as any of the run was. Write, soft-dirty and uffd bits are what they were: the run
+    /// has them in common.
     #[inline]
     pub fn restore(self) -> PteRun<W> {
-        let (ptes, stages) = self.into_parts();
-        // SAFETY: By the invariants, they were entered for it.
-        unsafe { stages.undo(&ptes) };
-        let nr = ptes.part.nr();
-        // INVARIANT: It is again what it was.
+        let ptes = self.into_ptes();
+        // SAFETY: The PTEs of a `ClearedRun` are none, and this was one, which ends here.
+        unsafe { ptes.set() };
+        // INVARIANT: The run is mapped again, by PTEs that have in common what they had.
         PteRun {
+            nr: ptes.part.nr(),
             walk: ptes.walk,
-            nr,
         }
     }
 
-    /// Ends the mappings for good: completes the stages, then counters, rmap and references follow.
-    #[allow(unsafe_code)]
+    /// Ends the mappings for good: the PTEs vanish, then counters, rmap and references follow.
+    /// Returns the length of the run.
     #[inline]
-    pub fn commit(self) -> UnmappedRun
-    where
-        S: AllStages<W>,
-    {
-        let (ptes, stages) = self.into_parts();
-        // SAFETY: By the invariants, they were entered for it.
-        unsafe { ptes.end(stages) }
+    pub fn commit(self) -> RunLength {
+        // SAFETY: The PTEs of a `ClearedRun` are none.
+        unsafe { self.into_ptes().vanish() }
     }
 
-    /// The parts, which are no longer restored when dropped.
-    #[allow(unsafe_code)]
+    /// Ends the mappings for good, where something else has taken the place of the PTEs. Returns
+    /// the length of the run.
+    ///
+    /// # Safety
+    ///
+    /// Each PTE of the run was written to, and is what it is to be from now on.
     #[inline]
-    fn into_parts(self) -> (ClearedPtes<W>, S) {
-        let mut run = ManuallyDrop::new(self);
+    pub(crate) unsafe fn replaced(self) -> RunLength {
+        // SAFETY: By the function's requirement.
+        unsafe { self.into_ptes().end() }
+    }
+
+    /// The PTEs, which are no longer restored when dropped.
+    #[inline]
+    fn into_ptes(self) -> ClearedPtes<W> {
+        let run = ManuallyDrop::new(self);
         // SAFETY: `run` is neither dropped nor used again.
-        let stages = unsafe { ManuallyDrop::take(&mut run.stages) };
-        // SAFETY: As above.
-        (unsafe { ptr::read(&run.ptes) }, stages)
+        unsafe { ptr::read(&run.0) }
     }
 }
 
-impl<W: UnmapWalk, S: Stages<W>> Drop for ClearedRun<W, S> {
-    #[allow(unsafe_code)]
+impl<W: UnmapWalk> Drop for ClearedRun<W> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: This is the end of `self`: they are not used again.
-        let stages = unsafe { ManuallyDrop::take(&mut self.stages) };
-        // SAFETY: By the invariants, they were entered for it.
-        unsafe { stages.undo(&self.ptes) }
+        // SAFETY: By the invariants, the PTEs are none. The run ends here.
+        unsafe { self.0.set() }
     }
 }

@@ -16,13 +16,11 @@
 //!
 //! Left out: swapoff, which looks at all mms of a list.
 
-#![deny(unsafe_code)]
+// Ports promise what is in their traits' Safety sections.
+#![allow(unsafe_code)]
 
 use crate::{
-    order::{
-        Event,
-        Flag, //
-    },
+    order::Event,
     pte::{
         swp_pte,
         SOFT_DIRTY,
@@ -36,27 +34,19 @@ use crate::{
     unmap::Walk, //
 };
 use mm_batch::{
-    anon_unmap::AnonUnmapWalk,
-    pte_run::{
-        PtePart,
-        RunLength, //
-    },
+    pte_run::RunLength,
     to_swap::{
         Sharing,
         SubBatch,
         SwapWalk, //
-    }, //
+    },
+    unmap::Part, //
 };
 use std::num::NonZero;
 
 impl Walk<'_> {
     fn slots(&self) -> &Slots {
         self.folio.swap.as_ref().expect("the folio has no slots")
-    }
-
-    /// Whether the folio has slots.
-    pub(crate) fn in_swapcache(&self) -> bool {
-        self.asked(Flag::Swapcache, self.folio.swap.is_some())
     }
 
     fn sharing(&self, page: usize) -> Sharing {
@@ -68,12 +58,8 @@ impl Walk<'_> {
     }
 }
 
-#[allow(unsafe_code)]
-impl SwapWalk for Walk<'_> {
-    fn folio_test_swapcache(&self) -> bool {
-        self.in_swapcache()
-    }
-
+// SAFETY: The answers are the model's.
+unsafe impl SwapWalk for Walk<'_> {
     unsafe fn folio_dup_swap_pages(&self, nr: RunLength) -> bool {
         let done = self.slots().dup(self.pages(0, nr));
         self.note(if done {
@@ -89,11 +75,6 @@ impl SwapWalk for Walk<'_> {
         self.note(Event::SwapPut(nr.get()));
     }
 
-    fn smp_mb(&self) {
-        smp::smp_mb();
-        self.note(Event::Ordered);
-    }
-
     fn smp_mb_after_atomic(&self) {
         smp::smp_mb();
         self.note(Event::OrderedBehind);
@@ -105,7 +86,7 @@ impl SwapWalk for Walk<'_> {
         pinned
     }
 
-    unsafe fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
+    unsafe fn page_anon_exclusive_batch(&self, part: &Part<Self>) -> SubBatch {
         let pages = self.pages(part.at(), part.nr());
         let sharing = self.sharing(pages.start);
         let nr = pages
@@ -121,7 +102,7 @@ impl SwapWalk for Walk<'_> {
         SubBatch { sharing, nr }
     }
 
-    unsafe fn clear_pages_anon_exclusive(&self, part: &PtePart) {
+    unsafe fn clear_pages_anon_exclusive(&self, part: &Part<Self>) {
         for page in self.pages(part.at(), part.nr()) {
             assert!(
                 self.folio.anon.is_exclusive(page),
@@ -141,7 +122,7 @@ impl SwapWalk for Walk<'_> {
         self.note(Event::SwapCounted(nr.get()));
     }
 
-    unsafe fn set_swp_ptes(&self, part: &PtePart, sharing: Sharing) {
+    unsafe fn set_swp_ptes(&self, part: &Part<Self>, sharing: Sharing) {
         let pte = part.first().raw();
         let bit = |there, bit| if there { bit } else { 0 };
         let bits = bit(sharing == Sharing::Exclusive, SWP_EXCLUSIVE)
@@ -159,12 +140,6 @@ impl SwapWalk for Walk<'_> {
             assert_eq!(was, 0, "PTE {place} is not none");
         }
         self.note(Event::SwapPtes(part.nr().get(), sharing));
-    }
-}
-
-impl AnonUnmapWalk for Walk<'_> {
-    fn warn_not_in_swapcache(&self) {
-        self.note(Event::Warned);
     }
 }
 
@@ -186,7 +161,7 @@ mod tests {
     use mm_batch::unmap::PteRun;
 
     /// Clears two PTEs of a folio whose first page is exclusive, and does more.
-    fn cleared(then: impl FnOnce(&Walk<'_>, &PtePart) + Copy + Send + Sync + 'static) {
+    fn cleared(then: impl FnOnce(&Walk<'_>, &Part<Walk<'_>>) + Copy + Send + Sync + 'static) {
         explore(move || {
             let folio = Folio::in_swap_cache(8, 2, Slots::new(64, &[0, 0], None));
             folio.map(2);
@@ -194,14 +169,13 @@ mod tests {
             let mm = Mm::new(Layout::anonymous(2), &[pte(8, WRITE), pte(9, WRITE)]);
             mm.walk(&folio, 0, |walk| {
                 let run = PteRun::longest(walk).clear();
-                then(run.ptes().walk(), run.ptes().part());
+                then(run.walk(), run.part());
             });
         });
     }
 
     #[test]
     #[should_panic(expected = "page 0 is exclusive, and swapped out")]
-    #[allow(unsafe_code)]
     fn an_exclusive_page_that_is_swapped_out_is_noticed() {
         // SAFETY: It is not, which is to be noticed.
         cleared(|walk, part| unsafe { walk.set_swp_ptes(part, Sharing::MaybeShared) });
@@ -209,7 +183,6 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "page 1 was not exclusive")]
-    #[allow(unsafe_code)]
     fn sharing_what_is_shared_is_noticed() {
         // SAFETY: It is not, which is to be noticed.
         cleared(|walk, part| unsafe { walk.clear_pages_anon_exclusive(part) });
@@ -217,7 +190,6 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "PTE 1 is not none")]
-    #[allow(unsafe_code)]
     fn an_entry_over_another_is_noticed() {
         cleared(|walk, part| {
             walk.folio.anon.clear_exclusive(0);

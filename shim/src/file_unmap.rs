@@ -4,7 +4,7 @@
 //!
 //! | here                     | in 7.3                                    |
 //! |--------------------------|-------------------------------------------|
-//! | `smp_mb()`, `smp_rmb()`  | [`crate::smp`]                            |
+//! | `smp_rmb()`              | [`crate::smp`]                            |
 //! | counts and flags         | [`crate::folio`]                          |
 //! | `folio_test_anon()`, `vma_droppable()` | [`crate::unmap::Layout`]    |
 //!
@@ -22,11 +22,6 @@ use crate::{
 use mm_batch::file_unmap::FileUnmapWalk;
 
 impl FileUnmapWalk for Walk<'_> {
-    fn smp_mb(&self) {
-        smp::smp_mb();
-        self.note(Event::Ordered);
-    }
-
     fn smp_rmb(&self) {
         smp::smp_rmb();
         self.note(Event::ReadOrdered);
@@ -40,14 +35,6 @@ impl FileUnmapWalk for Walk<'_> {
 
     fn folio_test_anon(&self) -> bool {
         self.asked(Flag::Anon, self.mm.layout.anonymous)
-    }
-
-    fn folio_test_swapbacked(&self) -> bool {
-        self.asked(Flag::Swapbacked, self.folio.is_swapbacked())
-    }
-
-    fn folio_test_swapcache(&self) -> bool {
-        self.in_swapcache()
     }
 
     fn folio_test_dirty(&self) -> bool {

@@ -16,23 +16,15 @@
 //! | [`Folio::put_refs`]          | `folio_put_refs()`, include/linux/mm.h                       |
 //! | [`Folio::ref_freeze`]        | `folio_ref_freeze()`, include/linux/page_ref.h               |
 //! | [`Folio::ref_unfreeze`]      | `folio_ref_unfreeze()`, same file                            |
-//! | [`gup_fast`]                 | `gup_fast_pte_range()`, mm/gup.c, for one PTE and `FOLL_GET` |
-//! | [`Pinned::write_and_put`]    | what a driver does with the page: write, `set_page_dirty()`  |
 //!
 //! Every folio is a large one, of a kernel with transparent huge pages: of a small one, or without
 //! `CONFIG_MM_ID`, the mapcount is changed without a lock.
 //!
-//! Left out: the folio lock (whoever unmaps has it), `FOLL_PIN` ([`crate::anon`] has it), the check of the PMD, splits, per-page mapcounts, the page cache's
+//! Left out: the folio lock (whoever unmaps has it), splits, per-page mapcounts, the page cache's
 //! references but for the number given.
 
 use crate::{
     anon::Anon,
-    pte::{
-        pte_pfn,
-        Table,
-        PRESENT,
-        WRITE, //
-    },
     smp,
     swap::Slots,
     sync::{
@@ -267,72 +259,10 @@ impl Folio {
     }
 }
 
-/// A reference that GUP-fast took: one may read and write the page without a mapping of it.
-#[derive(Debug)]
-pub struct Pinned<'f>(&'f Folio);
-
-impl Pinned<'_> {
-    /// Writes to the page, says so, and drops the reference, in this order.
-    pub fn write_and_put(self) {
-        self.0.write();
-        self.0.mark_dirty();
-        self.0.put_refs(1);
-    }
-
-    /// Drops the reference.
-    pub fn put(self) {
-        self.0.put_refs(1);
-    }
-}
-
-/// GUP-fast for writing, at one PTE: read it, take a reference, read it again.
-pub fn gup_fast<'f>(table: &Table, index: usize, folio: &'f Folio) -> Option<Pinned<'f>> {
-    let pte = table.ptep_get(index);
-    if pte & (PRESENT | WRITE) != PRESENT | WRITE || !folio.has(pte_pfn(pte)) {
-        return None;
-    }
-    if !folio.try_get() {
-        return None;
-    }
-    if table.ptep_get(index) != pte {
-        folio.put_refs(1);
-        return None;
-    }
-    Some(Pinned(folio))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        pte::pte,
-        sync::explore, //
-    };
-
-    #[test]
-    fn gup_takes_what_is_mapped_and_writable() {
-        explore(|| {
-            let folio = Folio::new(8, 2);
-            let table = Table::new(&[pte(8, WRITE), pte(9, 0), pte(10, WRITE), 0]);
-            let taken = |i| gup_fast(&table, i, &folio).map(Pinned::put).is_some();
-            assert_eq!(
-                [taken(0), taken(1), taken(2), taken(3)],
-                [true, false, false, false]
-            );
-            assert_eq!(folio.ref_count(), 1);
-        });
-    }
-
-    #[test]
-    fn a_pinned_write_leaves_the_flag() {
-        explore(|| {
-            let folio = Folio::new(8, 1);
-            let table = Table::new(&[pte(8, WRITE)]);
-            gup_fast(&table, 0, &folio).expect("mapped").write_and_put();
-            assert!(folio.is_dirty());
-            assert_eq!((folio.written(), folio.ref_count()), (1, 1));
-        });
-    }
+    use crate::sync::explore;
 
     #[test]
     fn a_frozen_folio_is_nobodys() {

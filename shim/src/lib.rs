@@ -13,23 +13,23 @@
 //! | [`lists`]       | the allocator's end: who may be freed, and how      | trusted model        |
 //! | [`contig_free`] | `ContigMm`: counts, prepare, zones, sections        | trusted model        |
 //! | [`pte`]         | PTEs, and what hardware does to them meanwhile      | trusted model        |
-//! | [`folio`]       | a folio's counts and flags, GUP-fast, another mm    | trusted model        |
-//! | [`anon`]        | AnonExclusive, pins, GUP-fast that pins             | trusted model        |
+//! | [`folio`]       | a folio's counts and flags, another mm              | trusted model        |
+//! | [`anon`]        | AnonExclusive, how often a folio is pinned          | trusted model        |
+//! | [`gup`]         | GUP-fast, that takes a reference or a pin           | trusted model        |
 //! | [`swap`]        | the swap slots of a folio, and their counts         | trusted model        |
 //! | [`unmap`]       | `UnmapWalk`: a VMA's PTEs under their lock, rss     | trusted model        |
 //! | [`file_unmap`]  | `FileUnmapWalk`: what the folio and the VMA are     | trusted model        |
-//! | [`anon_unmap`]  | `AnonUnmapWalk`: from PTEs to swap entries          | trusted model        |
+//! | [`anon_unmap`]  | `SwapWalk`: from PTEs to swap entries               | trusted model        |
 //! | [`fault`]       | a swap fault that brings a page back                | trusted model        |
 //! | [`tlb`]         | TLBs with translations that are stale, their flush  | trusted model        |
 //! | [`reclaim`]     | `FolioList`: isolated folios, reclaim and all others | trusted model       |
-//! | [`order`]       | in which order unmapping may do things              | trusted model        |
 //! | [`smp`]         | the kernel's barriers and ordered atomics           | mapping to C11       |
 //! | [`sync`]        | std, loom or shuttle                                | facade               |
-//! | `model`         | one loom model: run, count, report, replay          | tested with itself   |
+//! | [`check`]       | nothing: runs a model, replays it, logs a run        | tested with itself   |
 //!
 //! Each check of [`page`], [`lists`], [`pte`], [`folio`] and [`reclaim`], and of `model`, is made
 //! blind by a patch of tests/mutants/, and a test notices. What these models leave in any order is
-//! held to that by weak.rs, relaxed.rs and acquire.rs of tests/loom/, and each method of a port by
+//! held to that by weak.rs, relaxed.rs and acquire.rs of tests/loom/shim/, and each method of a port by
 //! ports.rs; [`smp`] and [`tlb`] to what they order by smp.rs and tlb.rs, and their locks are held
 //! for as long as they must be by locks.rs and window.rs.
 //!
@@ -47,14 +47,16 @@
 //! that shows each operation of the shim, by whom and with which values, and with `LOOM_LOG=trace`
 //! loom's own steps as well.
 //!
-//! Unsafe code is where a port is implemented: who makes a token of the algorithms promises
-//! something, which here the model checks, and where the kernel would corrupt itself, a test fails.
+//! Unsafe code is where a port is implemented. To make a token of the algorithms is a promise, which
+//! here the model checks: where the kernel would corrupt itself, a test fails.
 
 #![deny(unsafe_code)]
 
 #[forbid(unsafe_code)]
 pub mod anon;
 pub mod anon_unmap;
+#[forbid(unsafe_code)]
+pub mod check;
 pub mod contig_free;
 #[forbid(unsafe_code)]
 pub mod fault;
@@ -63,20 +65,14 @@ pub mod file_unmap;
 #[forbid(unsafe_code)]
 pub mod folio;
 #[forbid(unsafe_code)]
+pub mod gup;
+#[forbid(unsafe_code)]
 pub mod lists;
-#[cfg(loom)]
-#[forbid(unsafe_code)]
-pub mod model;
-#[forbid(unsafe_code)]
-pub mod order;
 #[forbid(unsafe_code)]
 pub mod page;
 #[forbid(unsafe_code)]
 pub mod pte;
 pub mod reclaim;
-#[cfg(loom)]
-#[forbid(unsafe_code)]
-mod replay;
 #[forbid(unsafe_code)]
 pub mod smp;
 #[forbid(unsafe_code)]
@@ -86,3 +82,7 @@ pub mod sync;
 #[forbid(unsafe_code)]
 pub mod tlb;
 pub mod unmap;
+
+#[cfg(loom)]
+pub use check::model;
+pub use check::order;

@@ -71,7 +71,6 @@ pub mod of_file;
 pub mod pageout;
 pub mod report;
 mod spec;
-pub mod unbatched;
 
 use invariant::Gone;
 pub use spec::{

@@ -20,7 +20,8 @@
 //! Left out: the rmap walk itself, mmu notifiers, mlock, per-CPU parts of counters, what a flush
 //! does.
 
-#![deny(unsafe_code)]
+// Ports promise what is in their traits' Safety sections.
+#![allow(unsafe_code)]
 
 use crate::{
     folio::Folio,
@@ -43,6 +44,7 @@ use crate::{
         WRITE,
         YOUNG, //
     },
+    smp,
     sync::{
         Mutex,
         MutexGuard, //
@@ -56,13 +58,12 @@ use mm_batch::{
     },
     pte_run::{
         PteIndex,
-        PtePart,
         PteTable,
         Reach,
         RunLength, //
     },
     unmap::{
-        FlushOwed,
+        Part,
         UnmapWalk, //
     }, //
 };
@@ -275,13 +276,10 @@ impl Walk<'_> {
 #[derive(Debug)]
 pub struct Arch;
 
-impl PteArch for Arch {
+// SAFETY: They are what crate::pte says.
+unsafe impl PteArch for Arch {
     fn ignored(respect: Respect) -> u64 {
-        let unless = |respected, bits| if respected { 0 } else { bits };
-        YOUNG
-            | unless(respect.dirty, DIRTY)
-            | unless(respect.soft_dirty, SOFT_DIRTY)
-            | unless(respect.write, WRITE)
+        respect.ignored(YOUNG, WRITE, SOFT_DIRTY, DIRTY)
     }
 
     fn wrprotect(pte: Pte) -> Pte {
@@ -297,15 +295,17 @@ impl PteArch for Arch {
     }
 }
 
-impl PteTable for Walk<'_> {
+// SAFETY: By the layout; `place()` panics beyond its ends.
+unsafe impl PteTable for Walk<'_> {
     type Arch = Arch;
 
     fn reach(&self) -> Reach {
         let pfn = pte_pfn(self.mm.table.ptep_get(self.at));
+        let nr = |pages: usize| NonZero::new(pages).expect("the walk's PTE is within");
         Reach {
-            vma: self.mm.layout.vma.end - self.at,
-            table: self.mm.layout.table - self.at % self.mm.layout.table,
-            folio: self.folio.pfn + self.folio.nr - pfn,
+            vma: nr(self.mm.layout.vma.end - self.at),
+            table: nr(self.mm.layout.table - self.at % self.mm.layout.table),
+            folio: nr(self.folio.pfn + self.folio.nr - pfn),
         }
     }
 
@@ -325,8 +325,8 @@ impl PteTable for Walk<'_> {
     }
 }
 
-#[allow(unsafe_code)]
-impl UnmapWalk for Walk<'_> {
+// SAFETY: All methods work on `mm`, from `at` on.
+unsafe impl UnmapWalk for Walk<'_> {
     type View = Self;
 
     fn view(&self) -> &Self {
@@ -352,15 +352,26 @@ impl UnmapWalk for Walk<'_> {
         Pte::new(merged)
     }
 
-    unsafe fn flush_tlb(&self, cleared: &PtePart) -> FlushOwed {
+    unsafe fn flush_tlb(&self, cleared: &Part<Self>) {
         assert_eq!(
             cleared.first().raw() & DIRTY,
             self.locked.merged.get() & DIRTY,
             "the flush is told of another PTE than was cleared"
         );
         self.note(Event::Flushed(cleared.nr().get()));
-        // SAFETY: So says the event: flushed, or noted.
-        unsafe { FlushOwed::noted() }
+    }
+
+    fn smp_mb(&self) {
+        smp::smp_mb();
+        self.note(Event::Ordered);
+    }
+
+    fn folio_test_swapcache(&self) -> bool {
+        self.asked(Flag::Swapcache, self.folio.swap.is_some())
+    }
+
+    fn warn_swapcache(&self) {
+        self.note(Event::Warned);
     }
 
     fn folio_mark_dirty(&self) {
@@ -368,11 +379,11 @@ impl UnmapWalk for Walk<'_> {
         self.note(Event::MarkedDirty);
     }
 
-    unsafe fn flush_before_restore(&self, cleared: &PtePart) {
+    unsafe fn flush_before_restore(&self, cleared: &Part<Self>) {
         self.note(Event::FlushedAgain(cleared.nr().get()));
     }
 
-    unsafe fn set_ptes(&self, cleared: &PtePart) {
+    unsafe fn set_ptes(&self, cleared: &Part<Self>) {
         for (place, i) in self.places(cleared.at(), cleared.nr()).zip(0..) {
             let word = cleared.first().raw() + (i << PFN_SHIFT);
             self.mm.table.set(place, word);
@@ -380,7 +391,7 @@ impl UnmapWalk for Walk<'_> {
         self.note(Event::Restored(cleared.nr().get()));
     }
 
-    unsafe fn leave_behind(&self, cleared: &PtePart) {
+    unsafe fn leave_behind(&self, cleared: &Part<Self>) {
         self.note(Event::LeftBehind(cleared.nr().get()));
         let layout = &self.mm.layout;
         if !layout.of_file || !layout.uffd_wp || cleared.first().raw() & UFFD_WP == 0 {

@@ -4,43 +4,13 @@
 //! --test loom`.
 
 #[cfg(loom)]
-mod acquire;
-#[cfg(loom)]
-mod anon_unmap;
-#[cfg(loom)]
-mod contig_free;
-#[cfg(loom)]
-mod dirty_flush;
-#[cfg(loom)]
 mod example;
-#[cfg(loom)]
-mod file_unmap;
-#[cfg(loom)]
-mod freeze;
-#[cfg(loom)]
-mod gup;
-#[cfg(loom)]
-mod ksm;
 #[cfg(loom)]
 mod litmus;
 #[cfg(loom)]
-mod locks;
+mod paths;
 #[cfg(loom)]
-mod other_mm;
-#[cfg(loom)]
-mod ports;
-#[cfg(loom)]
-mod relaxed;
-#[cfg(loom)]
-mod smp;
-#[cfg(loom)]
-mod tlb;
-#[cfg(loom)]
-mod unlocked;
-#[cfg(loom)]
-mod weak;
-#[cfg(loom)]
-mod window;
+mod shim;
 
 /// So that a run without the cfg says what it did not do.
 #[cfg(not(loom))]

@@ -13,16 +13,13 @@ use crate::ptes::{
     RESTORABLE, //
 };
 use mm_batch::{
-    anon_unmap::{
-        unmap_run,
-        Outcome, //
-    },
-    to_swap::{
-        NotCounted,
-        Sharing,
-        SwapCounted, //
-    },
-    unmap::PteRun, //
+    anon_unmap::unmap_run,
+    pte_run::RunLength,
+    to_swap::Sharing,
+    unmap::{
+        ClearedRun,
+        PteRun, //
+    }, //
 };
 use mm_shim::{
     folio::Folio,
@@ -48,7 +45,8 @@ use mm_shim::{
     swap::Slots,
     unmap::{
         Layout,
-        Mm, //
+        Mm,
+        Walk, //
     }, //
 };
 use proptest::prelude::*;
@@ -128,7 +126,7 @@ impl<'c> Anon<'c> {
         }
         if swap.pinned {
             let table = Table::new(&[pte(pfn, WRITE)]);
-            mm_shim::anon::pin_fast(&table, 0, &folio, true).expect("a page of it, writable");
+            mm_shim::gup::pin_fast(&table, 0, &folio, true).expect("a page of it, writable");
         }
         let mm = Mm::new(case.layout.clone(), &case.words);
         Self {
@@ -160,7 +158,7 @@ impl<'c> Anon<'c> {
         self.folio.swap.as_ref().expect("it is in the swap cache")
     }
 
-    fn unmap(&self, at: usize) -> (Outcome, Vec<Event>) {
+    fn unmap(&self, at: usize) -> (Result<RunLength, RunLength>, Vec<Event>) {
         self.mm.walk(&self.folio, at, |walk| unmap_run(walk))
     }
 
@@ -206,13 +204,12 @@ impl<'c> Anon<'c> {
                 nr,
             }
         };
-        let in_swapcache = Event::Asked(Flag::Swapcache, true);
-        let mut done = vec![in_swapcache, Event::Cleared(nr), Event::Flushed(nr)];
+        let mut done = vec![Event::Cleared(nr), Event::Flushed(nr)];
         let dirty = self.case.words[run.clone()]
             .iter()
             .any(|word| word & DIRTY != 0);
         done.extend(dirty.then_some(Event::MarkedDirty));
-        done.push(in_swapcache);
+        done.push(Event::Asked(Flag::Swapcache, true));
         let full = |page| {
             self.swap
                 .most
@@ -279,15 +276,6 @@ impl<'c> Anon<'c> {
     }
 }
 
-/// The pages of a run; `None` if it was not even looked for.
-fn touched(outcome: Outcome) -> Option<(bool, usize)> {
-    match outcome {
-        Outcome::Unmapped(run) => Some((true, run.nr().get() as usize)),
-        Outcome::Kept(nr) => Some((false, nr.get() as usize)),
-        Outcome::NoSwap => None,
-    }
-}
-
 /// In a VMA without a file, or in a private one of a file, where markers would be left.
 fn any_vma() -> impl Strategy<Value = Case> {
     prop_oneof![3 => case(true), 1 => case(false)]
@@ -306,7 +294,8 @@ proptest! {
         let expected = anon.after(&run, anon.state());
         let to_do = anon.done(&run, &anon.state());
         let (got, done) = anon.unmap(case.at);
-        prop_assert_eq!(touched(got), Some((!fails, nr)));
+        let (Ok(got_nr) | Err(got_nr)) = got;
+        prop_assert_eq!((got.is_err(), got_nr.get() as usize), (fails, nr));
         prop_assert_eq!(done, to_do);
         prop_assert_eq!(anon.state(), expected);
     }
@@ -326,57 +315,60 @@ proptest! {
             let (got, done) = anon.unmap(at);
             prop_assert_eq!(&anon.state(), &expected);
             prop_assert_eq!(done, to_do);
-            if !matches!(got, Outcome::Unmapped(_)) {
+            if got.is_err() {
                 break;
             }
         }
     }
 }
 
-/// Whoever composes stages of his own.
-#[test]
-fn a_run_of_a_folio_without_slots_is_refused() {
-    let folio = Folio::new(8, 2);
+/// Clears two PTEs of a folio whose first page is exclusive, and has `drop_it` drop what it makes of
+/// the run: what was done behind the clearing.
+fn dropped(drop_it: impl FnOnce(ClearedRun<Walk<'_>>)) -> Vec<Event> {
+    let folio = Folio::in_swap_cache(8, 2, Slots::new(SLOT, &[0, 0], None));
     folio.map(2);
-    let words = [pte(8, 0), pte(9, 0)];
+    folio.anon.set_exclusive(0);
+    let words = [pte(8, WRITE), pte(9, WRITE)];
     let mm = Mm::new(Layout::anonymous(2), &words);
-    mm.walk(&folio, 0, |walk| {
-        let (run, why) = PteRun::longest(walk)
-            .clear()
-            .stage::<SwapCounted>()
-            .expect_err("there are no slots");
-        assert_eq!((run.nr().get(), why), (2, NotCounted::NoSlots));
-    });
+    let ((), done) = mm.walk(&folio, 0, |walk| drop_it(PteRun::longest(walk).clear()));
     assert_eq!(mm.table.words(), words);
+    assert_eq!(folio.swap.expect("it has slots").counts(), [0, 0]);
+    done[2..].to_vec()
 }
 
+/// A guard in a guard: each undoes itself, and then what it holds.
 #[test]
-fn a_run_whose_slots_are_full_says_so() {
-    let folio = Folio::in_swap_cache(8, 2, Slots::new(SLOT, &[0, 1], Some(1)));
-    folio.map(2);
-    let mm = Mm::new(Layout::anonymous(2), &[pte(8, 0), pte(9, 0)]);
-    mm.walk(&folio, 0, |walk| {
-        let (_, why) = PteRun::longest(walk)
-            .clear()
-            .stage::<SwapCounted>()
-            .expect_err("a slot is full");
-        assert_eq!(why, NotCounted::NoMemory);
+fn what_is_dropped_is_undone_in_reverse() {
+    let counted = [Event::Asked(Flag::Swapcache, true), Event::SwapDup(2)];
+    let put = [&[Event::SwapPut(2)], &restored(2)[..]].concat();
+    assert_eq!(dropped(|run| drop(run)), restored(2));
+    let done = dropped(|run| drop(run.count_swap_entries().expect("there is room")));
+    assert_eq!(done, [&counted[..], &put].concat());
+    let done = dropped(|run| {
+        let run = run.count_swap_entries().expect("there is room");
+        drop(run.share().expect("none is pinned"));
     });
+    assert!(
+        done.starts_with(&counted) && done.ends_with(&put),
+        "{done:?}"
+    );
 }
 
 proptest! {
     #![proptest_config(crate::cases(64))]
 
-    /// A folio that is not in the swap cache is complained of, and not touched.
+    /// A folio that is not in the swap cache is complained of, and kept, as by C.
     #[test]
-    fn a_folio_without_swap_is_not_touched(case in case(true)) {
+    fn a_folio_without_swap_is_kept(case in case(true)) {
         let folio = Folio::new(case.folio.0, case.folio.1);
         folio.map(case.mapped().count());
         folio.set_swapbacked();
         let mm = Mm::new(case.layout.clone(), &case.words);
+        let nr = case.run(case.at, RESTORABLE);
         let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk));
-        prop_assert!(matches!(got, Outcome::NoSwap));
-        prop_assert_eq!(done, [Event::Asked(Flag::Swapcache, false), Event::Warned]);
-        prop_assert_eq!(mm.table.words(), case.words);
+        prop_assert_eq!(got.expect_err("it has no slots").get() as usize, nr);
+        prop_assert!(done.ends_with(
+            &[&[Event::Asked(Flag::Swapcache, false), Event::Warned], &restored(nr as u32)[..]].concat()
+        ));
     }
 }

@@ -7,10 +7,6 @@ use due::{
     assert_batches,
     batches, //
 };
-use mm_batch::{
-    dirty_flush::BATCH_PAGES,
-    reclaim::FOLIO_BATCH_SIZE, //
-};
 use mm_shim::{
     pte::{
         DIRTY,
@@ -19,6 +15,11 @@ use mm_shim::{
     },
     reclaim::{
         list::List,
+        pageout::{
+            FOLIO_BATCH_SIZE,
+            WAITING_FOLIOS,
+            WAITING_PAGES, //
+        },
         report::{
             Event,
             Fate,
@@ -172,12 +173,13 @@ fn assert_as_unbatched(specs: &[Spec]) {
     assert_eq!(got.fates, want.fates);
     assert_eq!(got.stat.pgrotate(), want.stat.pgrotate());
     assert!(got.flushes <= want.flushes);
+    // What waits is written behind what does not, and else in the order of the list.
+    let waits = |index: &usize| got.events.contains(&Event::Waits(*index));
     let (mut got_written, mut want_written) = (written(&got), written(&want));
-    if machine.nr_folios() > specs.len() {
-        // C goes on with the pages of a split at once, which is a matter of order alone.
-        got_written.sort_unstable();
-        want_written.sort_unstable();
-    }
+    let of_those = |all: &[usize]| -> Vec<_> { all.iter().copied().filter(waits).collect() };
+    assert_eq!(of_those(&got_written), of_those(&want_written));
+    got_written.sort_unstable();
+    want_written.sort_unstable();
     assert_eq!(got_written, want_written);
     for index in 0..machine.nr_folios() {
         let (a, b) = (machine.folio(index), reference.folio(index));
@@ -190,7 +192,7 @@ fn assert_as_unbatched(specs: &[Spec]) {
     }
 }
 
-const SHORT: &[usize] = &[0, 1, 30, 31, 32, 62];
+const SHORT: &[usize] = &[0, 1, 31, 32, 33, 64];
 
 proptest! {
     #![proptest_config(crate::cases(256))]
@@ -210,39 +212,38 @@ proptest! {
     }
 }
 
-/// A folio that is too much for a batch was unmapped when that is flushed for, so with it.
+/// The folio by which a batch has 512 pages is of it.
 #[test]
-fn a_flush_is_for_31_folios_or_512_pages() {
+fn a_flush_is_for_32_folios_or_512_pages() {
     let runs = |specs: &[Spec]| {
         let machine = Machine::new(NR_CPUS, specs);
         let report = List::new(&machine, 0..specs.len()).shrink();
         assert_undisturbed(specs, &report);
-        (batches(&report.events).len(), report.flushes)
+        assert_eq!(batches(&report.events).len(), report.flushes);
+        report.flushes
     };
     let lists = [
         (0, 0),
         (1, 1),
-        (30, 1),
         (31, 1),
-        (32, 2),
-        (62, 2),
-        (1000, 33),
+        (32, 1),
+        (33, 2),
+        (64, 2),
+        (1000, 32),
     ];
     for (nr, batches) in lists {
-        assert_eq!(runs(&vec![dirty(1); nr]), (batches, batches), "{nr} folios");
+        assert_eq!(runs(&vec![dirty(1); nr]), batches, "{nr} folios");
     }
-    assert_eq!(runs(&vec![dirty(16); 31]), (1, 1));
-    assert_eq!(runs(&vec![dirty(32); 16]), (1, 1));
-    assert_eq!(runs(&vec![dirty(32); 17]), (2, 2));
-    assert_eq!(runs(&vec![dirty(33); 16]), (2, 1));
-    assert_eq!(runs(&vec![dirty(256); 3]), (2, 2));
-    assert_eq!(runs(&vec![dirty(511); 2]), (2, 1));
-    assert_eq!(runs(&vec![dirty(512); 3]), (3, 3));
-    assert_eq!(runs(&[dirty(512), dirty(1)]), (2, 2));
-    // 513 pages are two batches.
-    assert_eq!(runs(&[dirty(1), dirty(512)]), (2, 1));
-    assert_eq!(runs(&[dirty(1), dirty(511)]), (1, 1));
-    assert_eq!(runs(&[dirty(1), dirty(1024), dirty(1)]), (3, 2));
+    assert_eq!(runs(&vec![dirty(16); 32]), 1);
+    assert_eq!(runs(&vec![dirty(32); 16]), 1);
+    assert_eq!(runs(&vec![dirty(32); 17]), 2);
+    assert_eq!(runs(&vec![dirty(33); 16]), 1);
+    assert_eq!(runs(&vec![dirty(256); 3]), 2);
+    assert_eq!(runs(&vec![dirty(511); 3]), 2);
+    assert_eq!(runs(&vec![dirty(512); 3]), 3);
+    assert_eq!(runs(&[dirty(512), dirty(1)]), 2);
+    assert_eq!(runs(&[dirty(1), dirty(512)]), 1);
+    assert_eq!(runs(&[dirty(1), dirty(1024), dirty(1)]), 2);
 }
 
 /// C flushes for each.
@@ -252,19 +253,13 @@ fn unbatched_there_is_a_flush_for_each() {
     assert_eq!(List::new(&machine, 0..62).shrink_unbatched().flushes, 62);
 }
 
-/// Nothing is owed, so nobody waits: each is written as it comes.
+/// Nothing is owed, so nothing waits: each is written as it comes.
 #[test]
-fn who_owes_nothing_does_not_wait() {
+fn what_owes_nothing_does_not_wait() {
     let machine = Machine::new(NR_CPUS, &[unmapped(1), unmapped(4)]);
     let report = List::new(&machine, 0..2).shrink();
-    let events = vec![
-        Event::PagedOut(0),
-        Event::Written(0),
-        Event::PagedOut(1),
-        Event::Written(1),
-        Event::Exhausted,
-    ];
-    assert_eq!((report.events, report.flushes), (events, 0));
+    let events = [written_by_itself(0, false), written_by_itself(1, false)];
+    assert_eq!((report.events, report.flushes), (events.concat(), 0));
 }
 
 /// The end of a folio that has waited, or of one that has not.
@@ -277,35 +272,28 @@ fn written_by_itself(folio: usize, waited: bool) -> Vec<Event> {
     end[usize::from(!waited)..].to_vec()
 }
 
-/// A page that is a batch, which is drained where no more folios come.
+/// A folio that is a batch.
 fn batch_of_one(folio: usize) -> Vec<Event> {
-    let batch = [
-        vec![Event::Given(folio, true), Event::Unlocked(folio)],
-        vec![Event::Exhausted, Event::Flushed(1)],
-        written_by_itself(folio, true),
-    ];
-    batch.concat()
+    let batch = [Event::Waits(folio), Event::Flushed(1)];
+    [&batch[..], &written_by_itself(folio, true)].concat()
 }
 
-/// One that owes nothing, behind one that waits, ends the batch, and stays behind it.
+/// One that owes nothing, behind one that waits, is written before it.
 #[test]
-fn who_owes_nothing_ends_the_batch_that_waits() {
+fn what_owes_nothing_is_written_before_what_waits() {
     // The 31st that is freed makes C flush.
     let mut specs = vec![clean(1); 33];
     (specs[0], specs[32]) = (dirty(1), unmapped(4));
-    specs.extend([dirty(1)]);
     let machine = Machine::new(NR_CPUS, &specs);
-    let report = List::new(&machine, 0..34).shrink();
+    let report = List::new(&machine, 0..33).shrink();
     let events = [
-        vec![Event::Given(0, true), Event::Unlocked(0)],
-        vec![Event::Given(32, false), Event::Unlocked(32)],
-        vec![Event::Flushed(5)],
+        vec![Event::Waits(0)],
+        written_by_itself(32, false),
+        vec![Event::Flushed(1)],
         written_by_itself(0, true),
-        written_by_itself(32, true),
-        batch_of_one(33),
-        vec![Event::Exhausted],
     ];
     assert_eq!(report.events, events.concat());
+    assert_eq!(report.flushes, 1);
 }
 
 /// Reclaim waits for the writeback of a folio, of a legacy cgroup: nothing else waits for it, too.
@@ -321,16 +309,15 @@ fn a_batch_is_written_before_writeback_is_waited_for() {
         batch_of_one(0),
         written_by_itself(1, false),
         batch_of_one(2),
-        vec![Event::Exhausted],
     ];
     assert_eq!(report.events, events.concat());
     assert_eq!(report.stat.nr_scanned, 4);
 }
 
-/// What may not wait is flushed for while it is locked: alone, it is written at once; behind a batch
-/// that waits it ends that.
+/// What may not wait is flushed for while it is locked, and written at once. That flush is for those
+/// that wait as well.
 #[test]
-fn what_may_not_wait_ends_the_batch() {
+fn what_may_not_wait_is_written_at_once() {
     let flushed_first = Spec {
         flags: vec![Flag::FlushedFirst],
         ..dirty(16)
@@ -340,27 +327,24 @@ fn what_may_not_wait_ends_the_batch() {
         ..dirty(16)
     };
     for spec in [flushed_first, of_shmem] {
-        let specs = [spec.clone(), dirty(1), spec, dirty(1)];
+        let specs = [dirty(1), spec, dirty(1)];
         let machine = Machine::new(NR_CPUS, &specs);
-        let report = List::new(&machine, 0..4).shrink();
+        let report = List::new(&machine, 0..3).shrink();
         let events = [
-            written_by_itself(0, false),
-            vec![Event::Given(1, true), Event::Unlocked(1)],
-            vec![Event::Given(2, false), Event::Unlocked(2)],
-            vec![Event::Flushed(17)],
-            written_by_itself(1, true),
+            vec![Event::Waits(0)],
+            written_by_itself(1, false),
+            vec![Event::Waits(2), Event::Flushed(2)],
+            written_by_itself(0, true),
             written_by_itself(2, true),
-            batch_of_one(3),
-            vec![Event::Exhausted],
         ];
         assert_eq!(report.events, events.concat());
-        assert_eq!(report.flushes, 3);
+        assert_eq!(report.flushes, 2);
     }
 }
 
-/// What a split, of one that waited, brings to the list is reclaimed as well.
+/// What a split brings to the list is reclaimed as well.
 #[test]
-fn pages_of_a_split_are_drained_too() {
+fn pages_of_a_split_are_reclaimed_too() {
     let split = Spec {
         mapping: Mapping::Shmem,
         write: Write::Split,
@@ -368,7 +352,6 @@ fn pages_of_a_split_are_drained_too() {
     };
     let machine = Machine::new(NR_CPUS, &[dirty(1), split, dirty(1)]);
     let report = List::new(&machine, 0..3).shrink();
-    assert!(report.events.contains(&Event::Unlocked(1)));
     assert_eq!(report.fates.len(), 6);
     assert!(report.fates.values().all(|&fate| fate == Fate::Reclaimed));
     let stat = report.stat;

@@ -13,18 +13,15 @@ use crate::ptes::{
     RESTORABLE, //
 };
 use mm_batch::{
-    file_unmap::{
-        unmap_run,
-        Differences,
-        Outcome, //
-    },
+    file_unmap::unmap_run,
     pte::{
         Pte,
         Respect, //
     },
     pte_run::{
         folio_pte_batch,
-        PteSpan, //
+        PteSpan,
+        RunLength, //
     }, //
 };
 use mm_shim::{
@@ -59,12 +56,10 @@ fn respect() -> impl Strategy<Value = Respect> {
     })
 }
 
-/// The length of a run that was unmapped.
-fn length(outcome: Outcome) -> Option<usize> {
-    match outcome {
-        Outcome::Unmapped(run) => Some(run.nr().get() as usize),
-        Outcome::Kept(_) | Outcome::NotMine => None,
-    }
+/// The length of a run that was unmapped, or that was kept.
+fn length(result: Result<RunLength, RunLength>) -> Result<usize, usize> {
+    let length = |nr: RunLength| nr.get() as usize;
+    result.map(length).map_err(length)
 }
 
 /// What is done to a run of a file, each thing once.
@@ -84,12 +79,11 @@ fn done_to_a_file(nr: u32, dirty: bool) -> Vec<Event> {
 fn done_to_lazyfree(nr: u32, pte_dirty: bool, droppable: bool, stays: bool) -> Vec<Event> {
     let mut done = vec![
         Event::Asked(Flag::Anon, true),
-        Event::Asked(Flag::Swapbacked, false),
-        Event::Asked(Flag::Swapcache, false),
         Event::Cleared(nr),
         Event::Flushed(nr),
     ];
     done.extend(pte_dirty.then_some(Event::MarkedDirty));
+    done.push(Event::Asked(Flag::Swapcache, false));
     done.extend([Event::Ordered, Event::RefsCounted, Event::ReadOrdered]);
     done.push(Event::Asked(Flag::Dirty, pte_dirty));
     done.extend(pte_dirty.then_some(Event::Asked(Flag::Droppable, droppable)));
@@ -104,8 +98,8 @@ fn done_to_lazyfree(nr: u32, pte_dirty: bool, droppable: bool, stays: bool) -> V
 }
 
 /// Unmaps the folio from its VMA as the rmap walk does: run by run, each as long as can be.
-fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, differences: Differences) {
-    let respect = if differences.mixed_file_runs {
+fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, mixed: bool) {
+    let respect = if mixed {
         Respect::default()
     } else {
         RESTORABLE
@@ -116,8 +110,8 @@ fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, differences: Differences) {
         }
         let nr = case.run(at, respect);
         let dirty = case.words[at..at + nr].iter().any(|word| word & DIRTY != 0);
-        let (outcome, done) = mm.walk(folio, at, |walk| unmap_run(walk, differences));
-        assert_eq!(length(outcome), Some(nr));
+        let (outcome, done) = mm.walk(folio, at, |walk| unmap_run(walk, mixed));
+        assert_eq!(length(outcome), Ok(nr));
         assert_eq!(done, done_to_a_file(nr as u32, dirty));
     }
 }
@@ -163,13 +157,12 @@ proptest! {
     #[test]
     fn a_file_folio_is_unmapped_as_one_by_one(
         case in case(false),
-        mixed_file_runs: bool,
+        mixed: bool,
     ) {
-        let differences = Differences { mixed_file_runs };
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let (mapped, before) = (case.mapped().count(), mm.rss());
-        unmap_all(&case, &mm, &folio, differences);
+        unmap_all(&case, &mm, &folio, mixed);
         prop_assert_eq!(without_cont(mm.table.words()), one_by_one(&case));
         // Of a group that a run begins or ends in, nothing is contiguous any more.
         let words = mm.table.words();
@@ -182,22 +175,22 @@ proptest! {
         prop_assert_eq!((folio.is_dirty(), folio.is_swapbacked()), (dirty, false));
     }
 
-    /// With no difference on, a run is C's: its write and soft-dirty bits are alike.
+    /// If it is not mixed, a run is C's: its write and soft-dirty bits are alike.
     #[test]
-    fn without_differences_runs_are_those_of_c(case in case(false)) {
+    fn runs_that_are_not_mixed_are_those_of_c(case in case(false)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
-        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::NONE));
-        prop_assert_eq!(length(got), Some(case.run(case.at, RESTORABLE)));
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, false));
+        prop_assert_eq!(length(got), Ok(case.run(case.at, RESTORABLE)));
     }
 
-    /// With each on, a run is as long as it may be.
+    /// If it is, a run is as long as it may be.
     #[test]
-    fn with_differences_runs_are_longest(case in case(false)) {
+    fn mixed_runs_are_longest(case in case(false)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
-        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
-        prop_assert_eq!(length(got), Some(case.run(case.at, Respect::default())));
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, true));
+        prop_assert_eq!(length(got), Ok(case.run(case.at, Respect::default())));
     }
 
     /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
@@ -224,7 +217,7 @@ proptest! {
         let run = case.at..case.at + nr;
         let union = case.words[run.clone()].iter().fold(0, |all, word| all | word) & (YOUNG | DIRTY);
         let (before, mapped) = (mm.rss(), case.mapped().count());
-        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, true));
         let redirtied = union & DIRTY != 0 && !droppable;
         let stays = redirtied || held;
         let expected = done_to_lazyfree(nr as u32, union & DIRTY != 0, droppable, stays);
@@ -240,10 +233,7 @@ proptest! {
             })
             .collect();
         prop_assert_eq!(without_cont(mm.table.words()), expected);
-        match got {
-            Outcome::Kept(kept) if stays => prop_assert_eq!(kept.get() as usize, nr),
-            got => prop_assert_eq!(length(got), (!stays).then_some(nr)),
-        }
+        prop_assert_eq!(length(got), if stays { Err(nr) } else { Ok(nr) });
         let gone = if stays { 0 } else { nr };
         prop_assert_eq!(folio.mapcount(), (mapped - gone) as i32);
         prop_assert_eq!(folio.ref_count(), 1 + i32::from(held) + (mapped - gone) as i32);
@@ -260,32 +250,25 @@ fn a_folio_with_fewer_references_than_mappings_is_kept() {
     folio.map(2);
     folio.put_refs(1);
     let mm = Mm::new(Layout::anonymous(2), &[pte(8, 0), pte(9, 0)]);
-    let (got, _) = mm.walk(&folio, 0, |walk| unmap_run(walk, Differences::ALL));
-    assert!(matches!(got, Outcome::Kept(_)), "{got:?}");
+    let (got, _) = mm.walk(&folio, 0, |walk| unmap_run(walk, true));
+    assert_eq!(length(got), Err(2));
 }
 
 proptest! {
     #![proptest_config(crate::cases(64))]
 
-    /// What is not of this path is not touched: swap-backed anonymous folios, and those that are in
-    /// the swap cache all the same.
+    /// One that is in the swap cache all the same is complained of, and kept, as by C.
     #[test]
-    fn what_is_not_of_this_path_is_not_touched(case in case(true), swapbacked: bool) {
+    fn a_lazyfree_folio_in_the_swap_cache_is_kept(case in case(true)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let mut folio = case.folio();
-        if swapbacked {
-            folio.set_swapbacked();
-        } else {
-            folio.swap = Some(Slots::new(0, &vec![0; folio.nr], None));
-        }
-        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, Differences::ALL));
-        prop_assert!(matches!(got, Outcome::NotMine));
-        let mut asked = vec![
-            Event::Asked(Flag::Anon, true),
-            Event::Asked(Flag::Swapbacked, swapbacked),
-        ];
-        asked.extend((!swapbacked).then_some(Event::Asked(Flag::Swapcache, true)));
-        prop_assert_eq!(done, asked);
-        prop_assert_eq!(mm.table.words(), case.words);
+        folio.swap = Some(Slots::new(0, &vec![0; folio.nr], None));
+        let nr = case.run(case.at, RESTORABLE);
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, true));
+        prop_assert_eq!(length(got), Err(nr));
+        prop_assert!(done.ends_with(
+            &[&[Event::Asked(Flag::Swapcache, true), Event::Warned], &restored(nr as u32)[..]].concat()
+        ));
+        prop_assert_eq!((folio.mapcount(), folio.is_swapbacked()), (case.mapped().count() as i32, false));
     }
 }

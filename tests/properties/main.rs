@@ -16,7 +16,6 @@ mod oracle;
 mod ptes;
 mod reclaim;
 mod span;
-mod unmap;
 mod x86;
 
 /// So many cases, by the seed that PROPTEST_RNG_SEED= gives, or any. Failures are not kept in files: the

@@ -31,11 +31,11 @@ use mm_shim::{
 use std::num::NonZero;
 
 /// No page table is so long: all of it is one run, and has the same hint.
+#[derive(Debug)]
 struct Endless;
 
-const ENDLESS: usize = 1 << 32;
-
-impl PteArch for Endless {
+// SAFETY: A PTE is its place, which counts modulo 2^32.
+unsafe impl PteArch for Endless {
     fn ignored(_: Respect) -> u64 {
         0
     }
@@ -53,14 +53,16 @@ impl PteArch for Endless {
     }
 }
 
-impl PteTable for Endless {
+// SAFETY: Each place has a PTE.
+unsafe impl PteTable for Endless {
     type Arch = Self;
 
     fn reach(&self) -> Reach {
+        let endless = NonZero::new(1 << 32).expect("there are some");
         Reach {
-            vma: ENDLESS,
-            table: ENDLESS,
-            folio: ENDLESS,
+            vma: endless,
+            table: endless,
+            folio: endless,
         }
     }
 

@@ -49,16 +49,14 @@ fn pfn(word: u64) -> u64 {
     (frame & PFN_MASK) >> PAGE_SHIFT
 }
 
+#[derive(Debug)]
 struct X86;
 
-impl PteArch for X86 {
+// SAFETY: By arch/x86/include/asm/pgtable.h, 7.3.
+unsafe impl PteArch for X86 {
     /// What `pte_mkold()`, `pte_wrprotect()` with `pte_mkclean()`, and `pte_clear_soft_dirty()` take.
     fn ignored(respect: Respect) -> u64 {
-        let unless = |respected, bits| if respected { 0 } else { bits };
-        YOUNG
-            | unless(respect.dirty, DIRTY | SAVED_DIRTY)
-            | unless(respect.soft_dirty, SOFT_DIRTY)
-            | unless(respect.write, WRITE)
+        respect.ignored(YOUNG, WRITE, SOFT_DIRTY, DIRTY | SAVED_DIRTY)
     }
 
     fn wrprotect(pte: Pte) -> Pte {
@@ -86,14 +84,16 @@ impl PteArch for X86 {
 
 struct Words(Vec<u64>);
 
-impl PteTable for Words {
+// SAFETY: There are `NR` words.
+unsafe impl PteTable for Words {
     type Arch = X86;
 
     fn reach(&self) -> Reach {
+        let nr = NonZero::new(NR).expect("there are some");
         Reach {
-            vma: NR,
-            table: NR,
-            folio: NR,
+            vma: nr,
+            table: nr,
+            folio: nr,
         }
     }
 

@@ -3,52 +3,38 @@
 //! `anon_unmap` in the kernel: what C calls, and what it needs beyond a walk.
 
 use super::rmap_walk::{
-    kept,
-    unmapped,
-    untouched,
+    traced,
     RmapWalk, //
 };
 use crate::{
-    anon_unmap::{
-        unmap_run,
-        AnonUnmapWalk,
-        Outcome, //
-    },
-    pte_run::{
-        PtePart,
-        RunLength, //
-    },
+    anon_unmap::unmap_run,
+    pte_run::RunLength,
     to_swap::{
         Sharing,
         SubBatch,
         SwapWalk, //
-    }, //
+    },
+    unmap::Part, //
 };
 use core::num::NonZero;
 use kernel::{
     bindings::{
         self,
-        mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path_MM_BATCH_RUN_ANON_UNMAP as ANON_UNMAP, //
     },
-    prelude::*,
-    sync::barrier, //
+    prelude::*, //
 };
 
 /// The page of a part's first PTE.
 ///
 /// The struct pages of a folio are one behind the other.
 #[inline]
-fn page_of(walk: &RmapWalk, part: &PtePart) -> *mut bindings::page {
+fn page_of(walk: &RmapWalk, part: &Part<RmapWalk>) -> *mut bindings::page {
     walk.at().page.wrapping_add(part.at() as usize)
 }
 
-impl SwapWalk for RmapWalk {
-    #[inline]
-    fn folio_test_swapcache(&self) -> bool {
-        RmapWalk::folio_test_swapcache(self)
-    }
-
+// SAFETY: The answers are C's.
+unsafe impl SwapWalk for RmapWalk {
     #[inline]
     unsafe fn folio_dup_swap_pages(&self, nr: RunLength) -> bool {
         let at = self.at();
@@ -60,18 +46,14 @@ impl SwapWalk for RmapWalk {
     #[inline]
     unsafe fn folio_put_swap_pages(&self, nr: RunLength) {
         let at = self.at();
-        // SAFETY: As above; by the method's requirement, these were counted.
+        // SAFETY: By the method's requirement, these were counted; the folio is in the swap cache
+        // and locked, as it was when they were.
         unsafe { bindings::mm_batch_folio_put_swap_pages(at.folio, at.page, nr.get()) }
     }
 
     #[inline]
-    fn smp_mb(&self) {
-        barrier::smp_mb(barrier::Full);
-    }
-
-    #[inline]
     fn smp_mb_after_atomic(&self) {
-        // SAFETY: A barrier.
+        // SAFETY: A barrier touches no memory.
         unsafe { bindings::mm_batch_smp_mb_after_atomic() }
     }
 
@@ -82,12 +64,12 @@ impl SwapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn page_anon_exclusive_batch(&self, part: &PtePart) -> SubBatch {
+    unsafe fn page_anon_exclusive_batch(&self, part: &Part<Self>) -> SubBatch {
         let page = page_of(self, part);
         // SAFETY: By the method's requirement, the part is of the walk's run, whose pages are of
         // one folio, which is not hugetlb.
         let exclusive = unsafe { bindings::mm_batch_page_anon_exclusive(page) };
-        // SAFETY: As above.
+        // SAFETY: `page` is the first of the part's pages.
         let nr = unsafe {
             bindings::mm_batch_page_anon_exclusive_batch(page, part.nr().get(), exclusive)
         };
@@ -103,7 +85,7 @@ impl SwapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn clear_pages_anon_exclusive(&self, part: &PtePart) {
+    unsafe fn clear_pages_anon_exclusive(&self, part: &Part<Self>) {
         // SAFETY: By the method's requirement, the pages have the flag, and may be shared.
         unsafe {
             bindings::mm_batch_clear_pages_anon_exclusive(page_of(self, part), part.nr().get())
@@ -123,7 +105,7 @@ impl SwapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn set_swp_ptes(&self, part: &PtePart, sharing: Sharing) {
+    unsafe fn set_swp_ptes(&self, part: &Part<Self>, sharing: Sharing) {
         let (address, ptep) = self.place(part);
         let (vma, page, pte) = (self.at().vma, page_of(self, part), part.first().raw());
         let (nr, exclusive) = (part.nr().get(), sharing == Sharing::Exclusive);
@@ -133,24 +115,19 @@ impl SwapWalk for RmapWalk {
     }
 }
 
-impl AnonUnmapWalk for RmapWalk {
-    #[cold]
-    fn warn_not_in_swapcache(&self) {
-        // SAFETY: A warning.
-        unsafe { bindings::mm_batch_warn_swapcache() }
-    }
-}
-
 /// Unmaps the run of PTEs that begins with `*ptep`, to swap, and traces it.
 ///
-/// Returns what became of it: unmapped; or restored, or not even cleared, and the folio is to stay
-/// mapped.
+/// Returns how many pages were unmapped; 0 if the folio is to stay mapped.
 ///
 /// # Safety
 ///
-/// As [`RmapWalk::new()`] has it, until this returns; and the folio is anonymous.
+/// The folio is locked, large, referenced by the caller and not hugetlb, and anonymous and
+/// swap-backed. `*ptep` is present and maps its `page` at `address`, a multiple of `PAGE_SIZE`
+/// within `vma`. The page table lock is held, and an rmap lock that keeps `vma` and its mm; `flags`
+/// is without `TTU_HWPOISON`. Nobody else unmaps at this stop. All that until this returns, but
+/// that PTEs may be cleared by it.
 ///
-/// Context: page table lock held. Does not sleep.
+/// Context: folio lock, rmap lock and page table lock held. Does not sleep.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_run(
     folio: *mut bindings::folio,
@@ -159,12 +136,8 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_run(
     address: usize,
     ptep: *mut bindings::pte_t,
     flags: c_uint,
-) -> bindings::mm_batch_unmapped {
+) -> c_uint {
     // SAFETY: By the function's requirement.
     let walk = unsafe { RmapWalk::new(folio, page, vma, address, ptep, flags) };
-    match unmap_run(walk) {
-        Outcome::Unmapped(run) => unmapped(ANON_UNMAP, run),
-        Outcome::Kept(nr) => kept(ANON_UNMAP, nr),
-        Outcome::NoSwap => untouched(RESTORED),
-    }
+    traced(ANON_UNMAP, unmap_run(walk))
 }

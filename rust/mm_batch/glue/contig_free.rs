@@ -47,8 +47,7 @@ unsafe fn pfn_to_page(pfn: Pfn) -> *mut bindings::page {
     unsafe { bindings::mm_batch_pfn_to_page(pfn.get()) }
 }
 
-// SAFETY: The order is the allocator's; struct pages are contiguous, and pages of one zone, by the
-// words of C.
+// SAFETY: Each answer is that of the C function which the method names.
 unsafe impl ContigMm for PageAllocator {
     const MAX_PAGE_ORDER: u32 = bindings::MAX_PAGE_ORDER;
 
@@ -86,13 +85,15 @@ unsafe impl ContigMm for PageAllocator {
             // pages.
             unsafe { bindings::free_frozen_pages_prepare_run(first, nr) }
         } else {
-            // SAFETY: As above, and `pages` owns a reference of each.
+            // SAFETY: These are order-0 pages with contiguous struct pages, and `pages` owns a
+            // reference of each.
             unsafe { bindings::free_pages_prepare_run(first, nr) }
         };
         if ready > 0 {
             trace::run(CONTIG_FREE, ready, DONE);
         }
-        // SAFETY: So many were prepared, and the page behind them was the last that was visited.
+        // SAFETY: C prepared the first `ready` pages, and stopped behind the next one, whose
+        // reference it dropped.
         unsafe { pages.visited(ready) }
     }
 
@@ -100,7 +101,8 @@ unsafe impl ContigMm for PageAllocator {
     unsafe fn same_zone(&self, a: Pfn, b: Pfn) -> bool {
         // SAFETY: By the method's requirement, each has a struct page.
         let (a, b) = unsafe { (pfn_to_page(a), pfn_to_page(b)) };
-        // SAFETY: By the method's requirement, neither page's flags change their zone.
+        // SAFETY: By the method's requirement, both pages are owned: their struct pages stay, and
+        // so does their zone.
         unsafe { bindings::mm_batch_page_zone_id(a) == bindings::mm_batch_page_zone_id(b) }
     }
 
@@ -118,8 +120,7 @@ unsafe impl ContigMm for PageAllocator {
 ///
 /// # Invariants
 ///
-/// `next` points to `left` pointers to order-0 pages, a reference of each of which is the array's.
-/// Whoever uses it may sleep.
+/// `next` points to `left` pointers to order-0 pages, and the array owns a reference of each.
 struct PagePointers {
     next: *mut *mut bindings::page,
     left: usize,
@@ -146,7 +147,7 @@ impl PageArray for PagePointers {
 
     #[inline]
     fn cond_resched(&mut self) {
-        // SAFETY: By the invariants, one may sleep here.
+        // SAFETY: It touches no memory of the caller's.
         unsafe { bindings::mm_batch_cond_resched() }
     }
 }
@@ -156,6 +157,7 @@ impl PageArray for PagePointers {
 /// # Safety
 ///
 /// The caller owns a reference of each of the `nr_pages` order-0 pages from `pfn`, and gives it up.
+/// `pfn + nr_pages` does not wrap.
 ///
 /// Context: any but NMI, with no raw spinlock held.
 #[export]
@@ -172,6 +174,7 @@ pub(crate) unsafe extern "C" fn mm_batch_free_contig_range(pfn: usize, nr_pages:
 /// # Safety
 ///
 /// The caller owns the `nr_pages` frozen order-0 pages from `pfn`, and gives them up.
+/// `pfn + nr_pages` does not wrap.
 ///
 /// Context: any but NMI, with no raw spinlock held.
 #[export]
@@ -188,7 +191,7 @@ pub(crate) unsafe extern "C" fn mm_batch_free_contig_frozen_range(pfn: usize, nr
 /// # Safety
 ///
 /// `page_array` points to `nr_pages` pointers to order-0 pages; the caller owns a reference of
-/// each, and gives it up. The caller may sleep.
+/// each, and gives it up.
 ///
 /// Context: process context that may sleep.
 #[export]

@@ -4,15 +4,11 @@
 
 use super::trace;
 use crate::{
-    dirty_flush::{
-        shrink_folios,
-        Left, //
-    },
+    dirty_flush::shrink_waiting,
     reclaim::{
-        FolioList,
-        FOLIO_BATCH_SIZE, //
-    },
-    unmap::FlushOwed, //
+        AfterFlush,
+        FolioList, //
+    }, //
 };
 use core::{
     num::NonZero,
@@ -32,113 +28,91 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// It was given out by the list, and is not freed while it is in the hands of who got it.
-#[derive(Clone, Copy, Debug)]
+/// There is a folio, which has the reference of isolation that came with it.
+#[derive(Debug)]
 struct Folio(NonNull<bindings::folio>);
 
 impl Folio {
     #[inline]
-    fn as_ptr(self) -> *mut bindings::folio {
+    fn as_ptr(&self) -> *mut bindings::folio {
         self.0.as_ptr()
     }
 }
 
-/// The folios of one call of `shrink_folio_list()`.
+/// The folios that wait, of one call of `shrink_folio_list()`.
 ///
 /// # Invariants
 ///
-/// `ctx` is that of a call that is running in this task, and does not use it meanwhile. There is no
-/// other value for it. The task has no folio locked but by this.
+/// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it while
+/// this value exists. No other value refers to it.
 struct ShrinkCtx {
     ctx: *mut bindings::shrink_ctx,
 }
 
-// Where C's batches end, too.
-const _: () = assert!(FOLIO_BATCH_SIZE == bindings::FOLIO_BATCH_SIZE as usize);
-
-// SAFETY: By the invariants, as a task runs one call at a time. The answers are C's.
+// SAFETY: By the invariants, C's loop, which unmaps, is not running. A folio is given out once,
+// with its reference. The answers are C's.
 unsafe impl FolioList for ShrinkCtx {
     type Folio = Folio;
     type Mapping = NonNull<bindings::address_space>;
 
     #[inline]
-    unsafe fn next_dirty(&self, waiting: bool) -> Option<Folio> {
-        // SAFETY: By the invariants, the list is there to be shrunk.
-        // INVARIANT: C gives out what it took off the list.
-        NonNull::new(unsafe { bindings::shrink_next_dirty(self.ctx, waiting) }).map(Folio)
-    }
-
-    #[inline]
-    fn flush_owed(&self) -> Option<FlushOwed> {
-        // SAFETY: What is read is this task's own.
-        let owed = unsafe { bindings::mm_batch_flush_dirty_owed() };
-        // SAFETY: It is in `current->tlb_ubc`.
-        owed.then(|| unsafe { FlushOwed::noted() })
-    }
-
-    #[inline]
-    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, _owed: Option<FlushOwed>) {
-        // SAFETY: No folio is locked, by the method's requirement, nor is anything else.
-        #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
-        unsafe {
-            bindings::mm_batch_open_dirty_flush_window()
-        };
+    fn try_to_unmap_flush_dirty(&self) {
         // SAFETY: What is flushed is this task's own.
-        unsafe { bindings::mm_batch_try_to_unmap_flush_dirty() };
-        trace::run(DIRTY_FLUSH, nr_pages as usize, DONE);
+        unsafe { bindings::mm_batch_try_to_unmap_flush_dirty() }
     }
 
     #[inline]
-    fn folio_nr_pages(&self, folio: Folio) -> NonZero<u32> {
+    fn next_waiting(&self, _: &AfterFlush) -> Option<Folio> {
+        // SAFETY: By the invariants, the list is this value's.
+        // INVARIANT: C takes the folio off its list, with the reference of isolation.
+        NonNull::new(unsafe { bindings::shrink_next_waiting(self.ctx) }).map(Folio)
+    }
+
+    #[inline]
+    fn folio_nr_pages(&self, folio: &Folio) -> NonZero<u32> {
         // SAFETY: By its invariants, there is a folio.
         let nr = unsafe { bindings::mm_batch_folio_nr_pages(folio.as_ptr()) };
         NonZero::new(nr).unwrap_or(NonZero::<u32>::MIN)
     }
 
     #[inline]
-    unsafe fn folio_unlock(&self, folio: Folio) {
-        // SAFETY: By the method's requirement, it is locked.
-        unsafe { bindings::mm_batch_folio_unlock(folio.as_ptr()) }
-    }
-
-    #[inline]
-    unsafe fn folio_trylock(&self, folio: Folio) -> bool {
+    fn folio_trylock(&self, folio: &Folio, _: &AfterFlush) -> bool {
         // SAFETY: By its invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_trylock(folio.as_ptr()) }
     }
 
     #[inline]
-    fn folio_contain_hwpoisoned_page(&self, folio: Folio) -> bool {
+    fn folio_contain_hwpoisoned_page(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_contain_hwpoisoned_page(folio.as_ptr()) }
     }
 
     #[inline]
-    fn folio_mapped(&self, folio: Folio) -> bool {
+    fn folio_mapped(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_mapped(folio.as_ptr()) }
     }
 
     #[inline]
-    fn folio_maybe_dma_pinned(&self, folio: Folio) -> bool {
+    fn folio_maybe_dma_pinned(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_maybe_dma_pinned(folio.as_ptr()) }
     }
 
     #[inline]
-    fn folio_evictable(&self, folio: Folio) -> bool {
+    fn folio_evictable(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_evictable(folio.as_ptr()) }
     }
 
     #[inline]
-    fn folio_test_writeback(&self, folio: Folio) -> bool {
+    fn folio_test_writeback(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_test_writeback(folio.as_ptr()) }
     }
 
     #[inline]
-    fn no_other_references(&self, folio: Folio) -> bool {
+    fn no_other_references(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         let refs = unsafe { bindings::mm_batch_folio_ref_count(folio.as_ptr()) };
         // As wide as the largest folio and one more.
@@ -146,72 +120,82 @@ unsafe impl FolioList for ShrinkCtx {
     }
 
     #[inline]
-    fn folio_goes_to_swap(&self, folio: Folio) -> bool {
+    fn folio_goes_to_swap(&self, folio: &Folio) -> bool {
         let folio = folio.as_ptr();
         // SAFETY: By its invariants, there is a folio.
         let swapbacked = unsafe { bindings::mm_batch_folio_test_swapbacked(folio) };
-        // SAFETY: As above.
-        let anon = unsafe { bindings::mm_batch_folio_test_anon(folio) };
-        // SAFETY: As above.
-        swapbacked && (!anon || unsafe { bindings::mm_batch_folio_test_swapcache(folio) })
+        // SAFETY: By its invariants, there is a folio.
+        swapbacked && unsafe { bindings::mm_batch_folio_test_swapcache(folio) }
     }
 
     #[inline]
-    fn folio_mapping(&self, folio: Folio) -> Option<NonNull<bindings::address_space>> {
+    fn folio_mapping(&self, folio: &Folio) -> Option<NonNull<bindings::address_space>> {
         // SAFETY: By its invariants, there is a folio.
         NonNull::new(unsafe { bindings::mm_batch_folio_mapping(folio.as_ptr()) })
     }
 
     #[inline]
     unsafe fn pageout(&self, folio: Folio, mapping: NonNull<bindings::address_space>) {
-        // SAFETY: By the method's requirement and the invariants.
-        unsafe { bindings::shrink_finish_dirty(self.ctx, folio.as_ptr(), mapping.as_ptr()) }
+        // SAFETY: By the method's requirement, it is locked, unmapped and of `mapping`; the list is
+        // this value's, and `folio` is not used again.
+        unsafe { bindings::shrink_finish_waiting(self.ctx, folio.as_ptr(), mapping.as_ptr()) }
     }
 
     #[inline]
     unsafe fn keep(&self, folio: Folio) {
-        // SAFETY: By the method's requirement and the invariants.
-        unsafe { bindings::shrink_keep_dirty(self.ctx, folio.as_ptr()) }
+        // SAFETY: By the method's requirement, it is not locked; the list is this value's, and
+        // `folio` is not used again.
+        unsafe { bindings::shrink_keep_waiting(self.ctx, folio.as_ptr()) }
     }
 
     #[inline]
     unsafe fn keep_locked(&self, folio: Folio) {
         // SAFETY: By the method's requirement, it is locked.
-        unsafe { self.folio_unlock(folio) };
-        // SAFETY: By the method's requirement; and it is not locked any more.
+        unsafe { bindings::mm_batch_folio_unlock(folio.as_ptr()) };
+        // SAFETY: It is not locked any more.
         unsafe { self.keep(folio) }
     }
 
     #[inline]
     unsafe fn activate_locked(&self, folio: Folio) {
-        // SAFETY: By the method's requirement and the invariants.
-        unsafe { bindings::shrink_activate_dirty(self.ctx, folio.as_ptr()) }
+        // SAFETY: By the method's requirement, it is locked; the list is this value's, and `folio`
+        // is not used again.
+        unsafe { bindings::shrink_activate_waiting(self.ctx, folio.as_ptr()) }
     }
 
     #[inline]
     unsafe fn unmap_failed_locked(&self, folio: Folio) {
-        // SAFETY: By the method's requirement and the invariants.
+        // SAFETY: By the method's requirement, it is locked; the list is this value's, and `folio`
+        // is not used again.
         unsafe { bindings::shrink_unmap_failed(self.ctx, folio.as_ptr()) }
     }
 }
 
-/// Reclaims the folios of `ctx`'s list, with one flush for a batch of those that are dirty. Whether
-/// the list is empty when it returns: if not, the rest is to be reclaimed without batches.
+/// Flushes for the folios of `ctx` that wait, of `nr_pages` pages in all, and ends with each.
+///
+/// Returns whether there may be another batch: false if faults took most of this one back.
 ///
 /// # Safety
 ///
-/// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which has no
-/// folio locked, and uses it again when this has returned.
+/// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which uses it
+/// again when this has returned.
 ///
-/// Context: process context. May sleep.
+/// Context: process context; this task has no folio of the list locked. May sleep.
 #[export]
-pub(crate) unsafe extern "C" fn mm_batch_shrink_folios(ctx: *mut bindings::shrink_ctx) -> bool {
+pub(crate) unsafe extern "C" fn mm_batch_shrink_waiting(
+    ctx: *mut bindings::shrink_ctx,
+    nr_pages: c_uint,
+) -> bool {
+    // SAFETY: It calls what a test has set, or nothing.
+    #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
+    unsafe {
+        bindings::mm_batch_open_dirty_flush_window()
+    };
     // INVARIANT: By the function's requirement.
-    match shrink_folios(ShrinkCtx { ctx }) {
-        Left::Nothing => true,
-        Left::Unbatched { taken_back } => {
-            trace::run(DIRTY_FLUSH, taken_back as usize, TAKEN_BACK);
-            false
-        }
+    let taken_back = shrink_waiting(ShrinkCtx { ctx }, nr_pages);
+    trace::run(DIRTY_FLUSH, nr_pages as usize, DONE);
+    if taken_back > 0 {
+        trace::run(DIRTY_FLUSH, taken_back as usize, TAKEN_BACK);
     }
+    taken_back == 0
 }

@@ -3,21 +3,16 @@
 //! `file_unmap` in the kernel: what C calls, and what it needs beyond a walk.
 
 use super::rmap_walk::{
-    kept,
-    unmapped,
-    untouched,
+    traced,
     RmapWalk, //
 };
 use crate::file_unmap::{
     unmap_run,
-    Differences,
-    FileUnmapWalk,
-    Outcome, //
+    FileUnmapWalk, //
 };
 use kernel::{
     bindings::{
         self,
-        mm_batch_run_outcome_MM_BATCH_RUN_NOT_MINE as NOT_MINE,
         mm_batch_run_path_MM_BATCH_RUN_FILE_UNMAP as FILE_UNMAP, //
     },
     prelude::*,
@@ -25,11 +20,6 @@ use kernel::{
 };
 
 impl FileUnmapWalk for RmapWalk {
-    #[inline]
-    fn smp_mb(&self) {
-        barrier::smp_mb(barrier::Full);
-    }
-
     #[inline]
     fn smp_rmb(&self) {
         barrier::smp_mb(barrier::Read);
@@ -45,17 +35,6 @@ impl FileUnmapWalk for RmapWalk {
     fn folio_test_anon(&self) -> bool {
         // SAFETY: By the invariants, there is a folio.
         unsafe { bindings::mm_batch_folio_test_anon(self.at().folio) }
-    }
-
-    #[inline]
-    fn folio_test_swapbacked(&self) -> bool {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_test_swapbacked(self.at().folio) }
-    }
-
-    #[inline]
-    fn folio_test_swapcache(&self) -> bool {
-        RmapWalk::folio_test_swapcache(self)
     }
 
     #[inline]
@@ -77,34 +56,36 @@ impl FileUnmapWalk for RmapWalk {
     }
 }
 
-/// In what runs differ from C's.
+/// Whether a file's runs may be mixed.
 #[cfg(not(CONFIG_MM_BATCH_KUNIT_TEST))]
 #[inline]
-fn differences() -> Differences {
-    Differences::ALL
+fn mixed() -> bool {
+    true
 }
 
-/// In what runs differ from C's: tests may ask for none.
+/// Whether a file's runs may be mixed: tests may ask for those of C.
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 #[inline]
-fn differences() -> Differences {
+fn mixed() -> bool {
     let mixed_file_runs = &raw const bindings::mm_batch_file_unmap_mixed_file_runs;
     // READ_ONCE(), as a test may write to it meanwhile: a byte, whatever C puts there.
     // SAFETY: It is a variable of C, as large as a byte.
-    let mixed_file_runs = unsafe { mixed_file_runs.cast::<u8>().read_volatile() } != 0;
-    Differences { mixed_file_runs }
+    unsafe { mixed_file_runs.cast::<u8>().read_volatile() != 0 }
 }
 
 /// Unmaps the run of PTEs that begins with `*ptep`, of a file, of shmem or lazyfree, and traces it.
 ///
-/// Returns what became of it: unmapped; restored, and the folio is to stay mapped; or not touched,
-/// as the folio's flags disagree.
+/// Returns how many pages were unmapped; 0 if the folio is to stay mapped.
 ///
 /// # Safety
 ///
-/// As [`RmapWalk::new()`] has it, until this returns.
+/// The folio is locked, large, referenced by the caller and not hugetlb, and not both anonymous and
+/// swap-backed. `*ptep` is present and maps its `page` at `address`, a multiple of `PAGE_SIZE`
+/// within `vma`. The page table lock is held, and an rmap lock that keeps `vma` and its mm; `flags`
+/// is without `TTU_HWPOISON`. Nobody else unmaps at this stop. All that until this returns, but
+/// that PTEs may be cleared by it.
 ///
-/// Context: page table lock held. Does not sleep.
+/// Context: folio lock, rmap lock and page table lock held. Does not sleep.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_file_run(
     folio: *mut bindings::folio,
@@ -113,12 +94,8 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_file_run(
     address: usize,
     ptep: *mut bindings::pte_t,
     flags: c_uint,
-) -> bindings::mm_batch_unmapped {
+) -> c_uint {
     // SAFETY: By the function's requirement.
     let walk = unsafe { RmapWalk::new(folio, page, vma, address, ptep, flags) };
-    match unmap_run(walk, differences()) {
-        Outcome::Unmapped(run) => unmapped(FILE_UNMAP, run),
-        Outcome::Kept(nr) => kept(FILE_UNMAP, nr),
-        Outcome::NotMine => untouched(NOT_MINE),
-    }
+    traced(FILE_UNMAP, unmap_run(walk, mixed()))
 }

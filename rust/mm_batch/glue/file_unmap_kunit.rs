@@ -21,9 +21,10 @@ use kernel::{
 ///
 /// # Safety
 ///
-/// `vma`, within which `address` is, and `folio`, which is large and of which `*ptep` maps `page`,
-/// stay as they are. `ptep` is the entry of `address` in a whole page table that nobody else has.
-/// `words` has room for as many entries as a page table has, and `seen` for a number.
+/// `vma`, within which `address` is, a multiple of `PAGE_SIZE`, and `folio`, which is large and of
+/// which `*ptep` maps `page`, stay as they are. `ptep` is the entry of `address` in a whole page
+/// table that nobody else has. `words` has room for as many entries as a page table has, and `seen`
+/// for a number.
 ///
 /// Context: any.
 #[export]

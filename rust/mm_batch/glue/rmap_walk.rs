@@ -12,28 +12,26 @@ use crate::{
     },
     pte_run::{
         PteIndex,
-        PtePart,
         PteTable,
         Reach,
         RunLength, //
     },
     unmap::{
-        FlushOwed,
-        UnmapWalk,
-        UnmappedRun, //
+        Part,
+        UnmapWalk, //
     }, //
 };
 use core::num::NonZero;
 use kernel::{
     bindings::{
         self,
-        mm_batch_run_outcome as RunOutcome,
         mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
         mm_batch_run_outcome_MM_BATCH_RUN_RESTORED as RESTORED,
         mm_batch_run_path as RunPath, //
     },
     page::PAGE_SIZE,
     prelude::*,
+    sync::barrier,
     unsafe_precondition_assert, //
 };
 
@@ -44,9 +42,9 @@ const _: () = assert!(size_of::<bindings::pte_t>() == size_of::<u64>());
 ///
 /// # Invariants
 ///
-/// `ptep` is the PTE of `address` in `vma`, within which `address` is; it maps `page`, of `folio`,
-/// or did before it was cleared. The folio is large and not freed. None of it goes while this
-/// exists, nor does the page table.
+/// `ptep` is the PTE of `address`, a multiple of `PAGE_SIZE` within `vma`; it maps `page`, of
+/// `folio`, or did before it was cleared. The folio is large and not freed. None of it goes while
+/// this exists, nor does the page table.
 pub(super) struct PteView {
     pub(super) folio: *mut bindings::folio,
     pub(super) page: *mut bindings::page,
@@ -79,9 +77,11 @@ impl PteView {
 }
 
 /// The PTEs of the architecture that the kernel is built for.
+#[derive(Debug)]
 pub(super) struct Arch;
 
-impl PteArch for Arch {
+// SAFETY: The answers are those of the architecture's functions in C.
+unsafe impl PteArch for Arch {
     #[inline]
     fn ignored(respect: Respect) -> u64 {
         let Respect {
@@ -89,41 +89,50 @@ impl PteArch for Arch {
             soft_dirty,
             dirty,
         } = respect;
-        // SAFETY: Arithmetic only.
+        // SAFETY: It works on constants.
         unsafe { bindings::mm_batch_pte_batch_ignored(write, soft_dirty, dirty) }
     }
 
     #[inline]
     fn wrprotect(pte: Pte) -> Pte {
-        // SAFETY: Arithmetic only.
+        // SAFETY: It touches no memory of the caller's. (Xen PV looks the frame up in a table of
+        // its own, which has an answer for each.)
         Pte::new(unsafe { bindings::mm_batch_pte_wrprotect(pte.raw()) })
     }
 
     #[inline]
     fn pfn_step(pte: Pte) -> u64 {
-        // SAFETY: Arithmetic only.
+        // SAFETY: It touches no memory of the caller's, as `wrprotect()` above.
         unsafe { bindings::mm_batch_pte_pfn_step(pte.raw()) }
     }
 
     #[inline]
     fn pte_dirty(pte: Pte) -> bool {
-        // SAFETY: Arithmetic only.
+        // SAFETY: It looks at bits of the word.
         unsafe { bindings::mm_batch_pte_dirty(pte.raw()) }
     }
 }
 
-impl PteTable for PteView {
+// SAFETY: By the invariants, the ends are those of the VMA, the page table and the folio that the
+// PTE at `ptep` is of, and what is read is read there.
+unsafe impl PteTable for PteView {
     type Arch = Arch;
 
     #[inline]
     fn reach(&self) -> Reach {
         // SAFETY: By the invariants, `address` is within `vma`.
         let vma = unsafe { bindings::mm_batch_ptes_to_vma_end(self.vma, self.address) };
-        // SAFETY: Arithmetic only.
+        // SAFETY: It works on the number.
         let table = unsafe { bindings::mm_batch_ptes_to_table_end(self.address) };
         // SAFETY: By the invariants, `page` is of `folio`.
         let folio = unsafe { bindings::mm_batch_pages_to_folio_end(self.folio, self.page) };
-        Reach { vma, table, folio }
+        // SAFETY: By the invariants, the page of `address` is within each of the three, whole.
+        let nr = |ptes| unsafe { NonZero::new_unchecked(ptes) };
+        Reach {
+            vma: nr(vma),
+            table: nr(table),
+            folio: nr(folio),
+        }
     }
 
     #[inline]
@@ -151,7 +160,7 @@ impl PteTable for PteView {
 ///
 /// # Invariants
 ///
-/// For as long as it exists: the folio is locked, not hugetlb, and referenced by who walks; the
+/// For as long as it exists: the folio is locked, not hugetlb, and referenced by the caller; the
 /// page table lock of the view's PTE is held, and an rmap lock that keeps its VMA. When it was
 /// made, the PTE was present. No other walk is at this stop.
 pub(super) struct RmapWalk {
@@ -165,10 +174,10 @@ impl RmapWalk {
     /// # Safety
     ///
     /// The folio is locked, large, referenced by the caller and not hugetlb. `*ptep` is present and
-    /// maps its `page` at `address`, which is within `vma`. The page table lock is held, and an
-    /// rmap lock that keeps `vma` and its mm; `flags` is without `TTU_HWPOISON`. All that for as
-    /// long as the walk exists, but that the PTE may be cleared by it; and there is no other walk
-    /// at this stop.
+    /// maps its `page` at `address`, a multiple of `PAGE_SIZE` within `vma`. The page table lock is
+    /// held, and an rmap lock that keeps `vma` and its mm; `flags` is without `TTU_HWPOISON`. All
+    /// that for as long as the walk exists, but that the PTE may be cleared by it; and there is no
+    /// other walk at this stop.
     #[inline]
     pub(super) unsafe fn new(
         folio: *mut bindings::folio,
@@ -191,16 +200,9 @@ impl RmapWalk {
         &self.view
     }
 
-    /// Whether the folio is in the swap cache (C: `folio_test_swapcache()`).
-    #[inline]
-    pub(super) fn folio_test_swapcache(&self) -> bool {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_test_swapcache(self.view.folio) }
-    }
-
     /// The address and the entry of a part's first PTE.
     #[inline]
-    pub(super) fn place(&self, part: &PtePart) -> (usize, *mut bindings::pte_t) {
+    pub(super) fn place(&self, part: &Part<Self>) -> (usize, *mut bindings::pte_t) {
         let at = part.at() as usize;
         (
             self.view.address.wrapping_add(at.wrapping_mul(PAGE_SIZE)),
@@ -209,7 +211,8 @@ impl RmapWalk {
     }
 }
 
-impl UnmapWalk for RmapWalk {
+// SAFETY: Each method works on the PTEs from `view.ptep` on.
+unsafe impl UnmapWalk for RmapWalk {
     type View = PteView;
 
     #[inline]
@@ -228,15 +231,29 @@ impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn flush_tlb(&self, cleared: &PtePart) -> FlushOwed {
+    unsafe fn flush_tlb(&self, cleared: &Part<Self>) {
         let (address, _) = self.place(cleared);
         let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
         // SAFETY: By the method's requirement, the run is of `vma`, and `pte` tells whether it was
         // dirty; by the invariants, its lock is held.
-        unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) };
-        // SAFETY: It was flushed just now, or is in `current->tlb_ubc`, unless there is nothing to
-        // flush: `set_tlb_ubc_flush_pending()` leaves out what no CPU can have cached.
-        unsafe { FlushOwed::noted() }
+        unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) }
+    }
+
+    #[inline]
+    fn smp_mb(&self) {
+        barrier::smp_mb(barrier::Full);
+    }
+
+    #[inline]
+    fn folio_test_swapcache(&self) -> bool {
+        // SAFETY: By the invariants, there is a folio.
+        unsafe { bindings::mm_batch_folio_test_swapcache(self.view.folio) }
+    }
+
+    #[cold]
+    fn warn_swapcache(&self) {
+        // SAFETY: It prints a warning.
+        unsafe { bindings::mm_batch_warn_swapcache() }
     }
 
     #[inline]
@@ -246,7 +263,7 @@ impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn flush_before_restore(&self, cleared: &PtePart) {
+    unsafe fn flush_before_restore(&self, cleared: &Part<Self>) {
         let (address, _) = self.place(cleared);
         let (vma, nr) = (self.view.vma, cleared.nr().get());
         // SAFETY: By the method's requirement, the run is of `vma`.
@@ -254,7 +271,7 @@ impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn set_ptes(&self, cleared: &PtePart) {
+    unsafe fn set_ptes(&self, cleared: &Part<Self>) {
         let (address, ptep) = self.place(cleared);
         let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
         // SAFETY: By the method's requirement, the PTEs are not present, while rmap and references
@@ -263,7 +280,7 @@ impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn leave_behind(&self, cleared: &PtePart) {
+    unsafe fn leave_behind(&self, cleared: &Part<Self>) {
         let (address, ptep) = self.place(cleared);
         let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
         // SAFETY: By the method's requirement, the PTEs are none; by the invariants, their lock is
@@ -305,31 +322,18 @@ impl UnmapWalk for RmapWalk {
     }
 }
 
-/// What C is told of a run that a path has unmapped, and traces. What is owed for it is in
-/// `current->tlb_ubc`, for reclaim.
+/// Traces a run that a path has unmapped, or mapped again. Returns what C is told: the pages that
+/// were unmapped, or 0 if the folio is to stay mapped.
 #[inline]
-pub(super) fn unmapped(path: RunPath, run: UnmappedRun) -> bindings::mm_batch_unmapped {
-    let (nr, owed) = run.into_parts();
-    owed.left_with_task();
-    dealt_with(path, nr, DONE)
-}
-
-/// What C is told of a run that a path has mapped again, and traces.
-#[inline]
-pub(super) fn kept(path: RunPath, nr: RunLength) -> bindings::mm_batch_unmapped {
-    dealt_with(path, nr, RESTORED)
-}
-
-#[inline]
-fn dealt_with(path: RunPath, nr: RunLength, outcome: RunOutcome) -> bindings::mm_batch_unmapped {
-    let nr_pages = nr.get();
-    trace::run(path, nr_pages as usize, outcome);
-    bindings::mm_batch_unmapped { outcome, nr_pages }
-}
-
-/// What C is told of a run that was not even looked for.
-#[inline]
-pub(super) fn untouched(outcome: RunOutcome) -> bindings::mm_batch_unmapped {
-    let nr_pages = 0;
-    bindings::mm_batch_unmapped { outcome, nr_pages }
+pub(super) fn traced(path: RunPath, run: Result<RunLength, RunLength>) -> c_uint {
+    match run {
+        Ok(unmapped) => {
+            trace::run(path, unmapped.get() as usize, DONE);
+            unmapped.get()
+        }
+        Err(kept) => {
+            trace::run(path, kept.get() as usize, RESTORED);
+            0
+        }
+    }
 }

@@ -5,12 +5,14 @@
 //!
 //! | here                         | in 7.3, mm/vmscan.c                                        |
 //! |------------------------------|------------------------------------------------------------|
-//! | `next_dirty()`               | [`super::pageout`]                                         |
+//! | `next_waiting()`             | `shrink_next_waiting()`, by this series                    |
 //! | `keep()`, `keep_locked()`    | its labels; the flush in front of the unlock is of         |
 //! |                              | patches/fixes/                                             |
 //! | `activate_locked()`          | its label; swap is never full                              |
 //! | `unmap_failed_locked()`      | what it does where `folio_mapped()` is left                |
+//! | `List::shrink_waiting`       | `shrink_waiting()`, by this series                         |
 //! | [`List::shrink`]             | `shrink_folio_list()`, by this series, with `rust`         |
+//! | [`List::shrink_unbatched`]   | the same, as 7.3 has it                                    |
 //! | [`List::finish`]             | its end: the last flush, the putback by its caller         |
 //! | the rest                     | [`crate::reclaim`], [`crate::tlb`]                         |
 //!
@@ -21,10 +23,10 @@
 //! Left out: demotion, `folio_alloc_swap()` (anonymous folios have their slots), lazyfree,
 //! references beyond a flag, throttling, memcg's counters.
 
-#![deny(unsafe_code)]
+// Ports promise what is in their traits' Safety sections.
+#![allow(unsafe_code)]
 
 use super::{
-    pageout::Dirty,
     report::{
         Event,
         Fate,
@@ -39,12 +41,11 @@ use super::{
 };
 use crate::tlb::Deferred;
 use mm_batch::{
-    dirty_flush::{
-        shrink_folios,
-        Left, //
-    },
-    reclaim::FolioList,
-    unmap::FlushOwed, //
+    dirty_flush::shrink_waiting,
+    reclaim::{
+        AfterFlush,
+        FolioList, //
+    }, //
 };
 use std::{
     cell::{
@@ -66,8 +67,22 @@ enum Place {
     Ended(Fate),
 }
 
+/// A folio that was given out.
+#[derive(Debug)]
+pub struct Name(usize);
+
+#[cfg(test)]
+impl Name {
+    pub(super) fn of(index: usize) -> Self {
+        Self(index)
+    }
+}
+
 /// What happens to a folio there.
 type Meanwhile<'m> = Box<dyn Fn(usize, Window) + 'm>;
+
+/// What ends with a batch of so many pages: how many of these were taken back, if most were.
+type Shrink<'m> = Box<dyn Fn(Port<'_, 'm>, u32) -> u32 + 'm>;
 
 /// The list, of one task.
 pub struct List<'m> {
@@ -76,13 +91,17 @@ pub struct List<'m> {
     pub(super) stat: Cell<Stat>,
     pub(super) list: RefCell<VecDeque<usize>>,
     pub(super) free_folios: RefCell<Vec<usize>>,
-    pub(super) under_writeback: Cell<Option<usize>>,
+    /// Whether folios may wait.
+    pub(super) batched: Cell<bool>,
+    waiting: RefCell<VecDeque<usize>>,
+    nr_waiting_pages: Cell<u32>,
     /// Who was unmapped by this pass, if the one that was looked at last was.
     pub(super) unmapped: Cell<Option<usize>>,
     places: RefCell<BTreeMap<usize, Place>>,
     locked: Cell<Option<usize>>,
     events: RefCell<Vec<Event>>,
     meanwhile: Option<Meanwhile<'m>>,
+    shrink_waiting: Shrink<'m>,
 }
 
 impl<'m> List<'m> {
@@ -94,12 +113,15 @@ impl<'m> List<'m> {
             stat: Cell::default(),
             list: RefCell::default(),
             free_folios: RefCell::default(),
-            under_writeback: Cell::new(None),
+            batched: Cell::new(true),
+            waiting: RefCell::default(),
+            nr_waiting_pages: Cell::new(0),
             unmapped: Cell::new(None),
             places: RefCell::default(),
             locked: Cell::new(None),
             events: RefCell::default(),
             meanwhile: None,
+            shrink_waiting: Box::new(|port, nr_pages| shrink_waiting(port, nr_pages)),
         };
         let mut folios: Vec<_> = folios.into_iter().collect();
         folios.reverse();
@@ -115,6 +137,14 @@ impl<'m> List<'m> {
         }
     }
 
+    /// The same, with another policy than `dirty_flush`.
+    pub fn by(self, shrink: impl Fn(Port<'_, 'm>, u32) -> u32 + 'm) -> Self {
+        Self {
+            shrink_waiting: Box::new(shrink),
+            ..self
+        }
+    }
+
     /// Puts a folio on the list, as its first.
     pub(super) fn add(&self, folio: usize) {
         let was = self.places.borrow_mut().insert(folio, Place::OnList);
@@ -122,18 +152,54 @@ impl<'m> List<'m> {
         self.list.borrow_mut().push_front(folio);
     }
 
-    /// The port: of one run at a time.
+    /// Reclaims it, by batches, and ends it.
+    pub fn shrink(self) -> Report {
+        self.shrink_folios();
+        self.finish()
+    }
+
+    /// Reclaims it one folio after the other, with a flush for each that is dirty, and ends it.
+    pub fn shrink_unbatched(self) -> Report {
+        self.batched.set(false);
+        self.shrink()
+    }
+
+    /// The port, of a batch of those that wait now.
     pub fn port(&mut self) -> Port<'_, 'm> {
         Port(self)
     }
 
-    /// Runs `dirty_flush` on it, and then, if it says so, C on what is left; and ends it.
-    pub fn shrink(mut self) -> Report {
-        if let Left::Unbatched { taken_back } = shrink_folios(self.port()) {
-            self.note(Event::TakenBack(taken_back));
-            assert_eq!(self.shrink_folios(Dirty::Write), None);
+    /// Puts a folio behind those that wait: how many these are, and their pages.
+    pub(super) fn push_waiting(&self, index: usize, nr: u32) -> (usize, u32) {
+        self.nr_waiting_pages.set(self.nr_waiting_pages.get() + nr);
+        self.waiting.borrow_mut().push_back(index);
+        (self.waiting.borrow().len(), self.nr_waiting_pages.get())
+    }
+
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
+    /// Has `dirty_flush` end with those that wait.
+    ///
+    /// # Panics
+    ///
+    /// If it leaves some, which C would warn of.
+    pub(super) fn shrink_waiting(&self) {
+        if self.nobody_waits() {
+            return;
         }
-        self.finish()
+        // Nobody splits what is isolated.
+        let nr = |&index: &usize| self.folio(index).nr();
+        let now: u32 = self.waiting.borrow().iter().map(nr).sum();
+        let nr_pages = self.nr_waiting_pages.take();
+        assert_eq!(now, nr_pages, "a folio was split while it waits");
+        let taken_back = (self.shrink_waiting)(Port(self), nr_pages);
+        if taken_back > 0 {
+            self.note(Event::TakenBack(taken_back));
+            self.batched.set(false);
+        }
+        assert!(self.nobody_waits(), "a folio is left waiting");
     }
 
     /// Flushes, frees, and puts back what is left.
@@ -177,7 +243,7 @@ impl<'m> List<'m> {
         self.stat.set(stat);
     }
 
-    fn happens(&self, index: usize, window: Window) {
+    pub(super) fn happens(&self, index: usize, window: Window) {
         if let Some(happens) = &self.meanwhile {
             happens(index, window);
         }
@@ -281,115 +347,95 @@ impl<'m> List<'m> {
     }
 }
 
-/// The port's implementation.
+/// The port's implementation, of one batch.
 pub struct Port<'l, 'm>(&'l List<'m>);
 
-#[allow(unsafe_code)]
-// SAFETY: A list is a task here, and has one port at a time. The answers are the model's.
+impl Port<'_, '_> {
+    /// Locks a folio that was taken off the list, unless it is locked.
+    pub(super) fn retry(&self, folio: &Name) -> bool {
+        self.0.assert_off_list(folio.0, "locking");
+        self.0.note(Event::Retried(folio.0));
+        self.0.happens(folio.0, Window::Retried);
+        self.0.trylock(folio.0)
+    }
+}
+
+// SAFETY: A list is a task here, which has one batch at a time. The answers are the model's.
 unsafe impl FolioList for Port<'_, '_> {
-    type Folio = usize;
+    type Folio = Name;
     type Mapping = Mapping;
 
-    unsafe fn next_dirty(&self, waiting: bool) -> Option<usize> {
-        let folio = self.0.shrink_folios(if waiting {
-            Dirty::HandOut
-        } else {
-            Dirty::HandOutOwed
-        });
-        let owed = self.0.deferred.writable();
-        self.0
-            .note(folio.map_or(Event::Exhausted, |folio| Event::Given(folio, owed)));
-        folio
-    }
-
-    fn flush_owed(&self) -> Option<FlushOwed> {
-        // SAFETY: It is noted there.
-        let noted = || unsafe { FlushOwed::noted() };
-        self.0.deferred.writable().then(noted)
-    }
-
-    unsafe fn try_to_unmap_flush_dirty(&self, nr_pages: u32, owed: Option<FlushOwed>) {
+    fn try_to_unmap_flush_dirty(&self) {
         self.0.assert_none_locked("a flush");
-        let told = owed.is_some() || !self.0.deferred.writable();
-        assert!(nr_pages == 0 || told, "what a batch owes was lost");
         self.0.deferred.flush_dirty(&self.0.machine.cpus);
-        self.0.note(Event::Flushed(nr_pages));
+        self.0.note(Event::Flushed(self.0.waiting.borrow().len()));
     }
 
-    fn folio_nr_pages(&self, folio: usize) -> NonZero<u32> {
-        NonZero::new(self.0.folio(folio).nr()).expect("a folio has pages")
+    fn next_waiting(&self, _: &AfterFlush) -> Option<Name> {
+        self.0.waiting.borrow_mut().pop_front().map(Name)
     }
 
-    unsafe fn folio_unlock(&self, folio: usize) {
-        assert!(
-            self.0.may_wait(folio) || !self.0.deferred.pending(),
-            "a folio is unlocked before it is flushed for"
-        );
-        self.0.unlock(folio);
-        self.0.note(Event::Unlocked(folio));
-        self.0.happens(folio, Window::Unlocked);
+    fn folio_nr_pages(&self, folio: &Name) -> NonZero<u32> {
+        NonZero::new(self.0.folio(folio.0).nr()).expect("a folio has pages")
     }
 
-    unsafe fn folio_trylock(&self, folio: usize) -> bool {
-        self.0.assert_off_list(folio, "locking");
-        self.0.note(Event::Retried(folio));
-        self.0.happens(folio, Window::Retried);
-        self.0.trylock(folio)
+    fn folio_trylock(&self, folio: &Name, _: &AfterFlush) -> bool {
+        self.retry(folio)
     }
 
-    fn folio_contain_hwpoisoned_page(&self, folio: usize) -> bool {
-        self.0.folio(folio).test(Flag::Poisoned)
+    fn folio_contain_hwpoisoned_page(&self, folio: &Name) -> bool {
+        self.0.folio(folio.0).test(Flag::Poisoned)
     }
 
-    fn folio_mapped(&self, folio: usize) -> bool {
-        self.0.machine.mapped(folio)
+    fn folio_mapped(&self, folio: &Name) -> bool {
+        self.0.machine.mapped(folio.0)
     }
 
-    fn folio_maybe_dma_pinned(&self, folio: usize) -> bool {
-        self.0.folio(folio).core.anon.maybe_dma_pinned()
+    fn folio_maybe_dma_pinned(&self, folio: &Name) -> bool {
+        self.0.folio(folio.0).core.anon.maybe_dma_pinned()
     }
 
-    fn folio_evictable(&self, folio: usize) -> bool {
-        self.0.folio(folio).is_evictable()
+    fn folio_evictable(&self, folio: &Name) -> bool {
+        self.0.folio(folio.0).is_evictable()
     }
 
-    fn folio_test_writeback(&self, folio: usize) -> bool {
-        self.0.folio(folio).test(Flag::Writeback)
+    fn folio_test_writeback(&self, folio: &Name) -> bool {
+        self.0.folio(folio.0).test(Flag::Writeback)
     }
 
-    fn no_other_references(&self, folio: usize) -> bool {
-        self.0.no_other_references(folio)
+    fn no_other_references(&self, folio: &Name) -> bool {
+        self.0.no_other_references(folio.0)
     }
 
-    fn folio_goes_to_swap(&self, folio: usize) -> bool {
-        let folio = self.0.folio(folio);
-        folio.core.is_swapbacked() && (!folio.anon || folio.mapping() == Some(Mapping::Swap))
+    fn folio_goes_to_swap(&self, folio: &Name) -> bool {
+        let folio = self.0.folio(folio.0);
+        folio.core.is_swapbacked() && folio.mapping() == Some(Mapping::Swap)
     }
 
-    fn folio_mapping(&self, folio: usize) -> Option<Mapping> {
-        self.0.assert_locked(folio, "asking for the mapping of");
-        self.0.folio(folio).mapping()
+    fn folio_mapping(&self, folio: &Name) -> Option<Mapping> {
+        self.0.assert_locked(folio.0, "asking for the mapping of");
+        self.0.folio(folio.0).mapping()
     }
 
-    unsafe fn pageout(&self, folio: usize, mapping: Mapping) {
-        self.0.assert_off_list(folio, "pageout of");
-        self.0.note(Event::PagedOut(folio));
-        self.0.pageout(folio, mapping);
+    unsafe fn pageout(&self, folio: Name, mapping: Mapping) {
+        self.0.assert_off_list(folio.0, "pageout of");
+        self.0.note(Event::PagedOut(folio.0));
+        self.0.pageout(folio.0, mapping);
     }
 
-    unsafe fn keep(&self, folio: usize) {
-        self.0.end(folio, Fate::Kept);
+    unsafe fn keep(&self, folio: Name) {
+        self.0.end(folio.0, Fate::Kept);
     }
 
-    unsafe fn keep_locked(&self, folio: usize) {
-        self.0.end_locked(folio, Fate::Kept);
+    unsafe fn keep_locked(&self, folio: Name) {
+        self.0.end_locked(folio.0, Fate::Kept);
     }
 
-    unsafe fn activate_locked(&self, folio: usize) {
-        self.0.activate(folio);
+    unsafe fn activate_locked(&self, folio: Name) {
+        self.0.activate(folio.0);
     }
 
-    unsafe fn unmap_failed_locked(&self, folio: usize) {
-        self.0.unmap_failed(folio);
+    unsafe fn unmap_failed_locked(&self, folio: Name) {
+        self.0.unmap_failed(folio.0);
     }
 }

@@ -49,7 +49,7 @@ use super::{
     Mapping, //
 };
 use crate::{
-    anon::{
+    gup::{
         pin_fast,
         Pin, //
     },

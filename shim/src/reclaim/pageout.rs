@@ -4,9 +4,10 @@
 //!
 //! | here                         | in 7.3, mm/vmscan.c                                         |
 //! |------------------------------|-------------------------------------------------------------|
-//! | `List::shrink_folios`        | the loop, `shrink_folios()` by this series                  |
-//! | `Dirty`                      | `enum shrink_dirty`, by this series                         |
+//! | `List::shrink_folios`        | the loop                                                    |
 //! | `List::may_wait`             | `shrink_may_wait()`, by this series                         |
+//! | `List::wait`                 | `shrink_wait()`, by this series                             |
+//! | `List::write_at_once`        | what 7.3 does with a dirty folio that it has unmapped       |
 //! | `List::pageout`              | `pageout()`, and what becomes of its result                 |
 //! | `List::unmapped`             | `unmapped` of `struct shrink_ctx`, by this series           |
 //! | `remove_mapping()`           | `__remove_mapping()`                                        |
@@ -23,27 +24,24 @@ use super::{
     list::List,
     report::{
         Event,
-        Fate, //
+        Fate,
+        Window, //
     },
     Flag,
     Mapping,
     Write, //
 };
-use mm_batch::reclaim::FOLIO_BATCH_SIZE;
 
-/// What becomes of a dirty folio that was unmapped.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Dirty {
-    /// A flush for it, and it is written.
-    Write,
-    /// It is handed out if a flush is owed, and written if not.
-    HandOutOwed,
-    /// It is handed out.
-    HandOut,
-}
+/// C: `FOLIO_BATCH_SIZE`, include/linux/folio_batch.h, 7.3.
+pub const FOLIO_BATCH_SIZE: usize = 31;
+/// With so many folios a batch is full. C: `SWAP_CLUSTER_MAX`, include/linux/swap.h, 7.3.
+pub const WAITING_FOLIOS: usize = 32;
+/// With so many pages, as well. C: `SHRINK_WAITING_PAGES`, mm/vmscan.c, by this series.
+pub const WAITING_PAGES: u32 = 512;
 
 /// What comes of looking at a folio.
-enum Looked {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Looked {
     /// It has its end.
     Ended,
     /// Its writeback is to be waited for. It is not locked.
@@ -53,50 +51,58 @@ enum Looked {
 }
 
 impl List<'_> {
-    /// Deals with each folio, up to one that is handed out: that is dirty, and locked. Or, where
-    /// folios wait for a flush, up to one that takes waiting for its writeback.
-    pub(super) fn shrink_folios(&self, dirty: Dirty) -> Option<usize> {
-        if let Some(index) = self.under_writeback.take() {
-            self.wait_for_writeback(index);
-        }
-        loop {
-            let index = self.take()?;
-            match (self.shrink_to_dirty(index), dirty) {
-                (Looked::Ended, _) => (),
-                (Looked::UnderWriteback, Dirty::HandOut) => {
-                    self.under_writeback.set(Some(index));
-                    return None;
+    /// Deals with each folio, also with those that come to the list meanwhile.
+    pub(super) fn shrink_folios(&self) {
+        while let Some(index) = self.take() {
+            match self.shrink_to_dirty(index) {
+                Looked::Ended => (),
+                Looked::UnderWriteback => {
+                    // Nothing that waits for a flush waits for this, too.
+                    self.shrink_waiting();
+                    self.wait_for_writeback(index);
                 }
-                (Looked::UnderWriteback, _) => self.wait_for_writeback(index),
-                (Looked::Dirty, Dirty::HandOut) => {
-                    if !self.may_wait(index) {
-                        self.deferred.flush(&self.machine.cpus);
-                    }
-                    return self.hand_out(index);
+                Looked::Dirty if self.deferred.writable() && self.may_wait(index) => {
+                    self.wait(index);
                 }
-                (Looked::Dirty, Dirty::HandOutOwed)
-                    if self.deferred.writable() && self.may_wait(index) =>
-                {
-                    return self.hand_out(index);
-                }
-                (Looked::Dirty, _) => self.write_at_once(index),
+                Looked::Dirty => self.write_at_once(index),
             }
+        }
+        // No anonymous folio is split where it is written: the list stays empty.
+        self.shrink_waiting();
+    }
+
+    /// Unlocks a dirty folio, which waits for a flush.
+    fn wait(&self, index: usize) {
+        let nr = self.folio(index).nr();
+        self.unlock(index);
+        self.note(Event::Waits(index));
+        self.happens(index, Window::Unlocked);
+        let (folios, pages) = self.push_waiting(index, nr);
+        if folios == WAITING_FOLIOS || pages >= WAITING_PAGES {
+            self.shrink_waiting();
         }
     }
 
-    fn hand_out(&self, index: usize) -> Option<usize> {
-        // What becomes of it is not of this pass.
-        self.unmapped.set(None);
-        Some(index)
+    /// Ends with a dirty folio that was unmapped and is locked still.
+    fn write_at_once(&self, index: usize) {
+        self.deferred.flush_dirty(&self.machine.cpus);
+        match self.folio(index).mapping() {
+            Some(mapping) => {
+                self.note(Event::PagedOut(index));
+                self.pageout(index, mapping)
+            }
+            None => self.end_locked(index, Fate::Kept),
+        }
     }
 
     /// Whether it may be unlocked before it is flushed for.
     pub(super) fn may_wait(&self, index: usize) -> bool {
         let folio = self.folio(index);
-        folio.anon && !folio.test(Flag::FlushedFirst)
+        self.batched.get() && folio.anon && !folio.test(Flag::FlushedFirst)
     }
 
-    fn shrink_to_dirty(&self, index: usize) -> Looked {
+    /// Looks at a folio that was taken off the list.
+    pub(super) fn shrink_to_dirty(&self, index: usize) -> Looked {
         let (machine, folio) = (self.machine, self.folio(index));
         let nr = u64::from(folio.nr());
         if !self.trylock(index) {

@@ -50,14 +50,10 @@ impl Stat {
 /// What was done, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A dirty folio was given out; whether a flush was owed then.
-    Given(usize, bool),
-    /// Nothing was left.
-    Exhausted,
-    /// It was unlocked to wait.
-    Unlocked(usize),
-    /// A batch of so many pages was to be flushed for.
-    Flushed(u32),
+    /// A dirty folio was unlocked, to wait.
+    Waits(usize),
+    /// So many folios that wait were to be flushed for.
+    Flushed(usize),
     /// A folio was to be locked again.
     Retried(usize),
     /// A folio was to be written out.

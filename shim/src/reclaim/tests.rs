@@ -4,8 +4,11 @@
 //! early.
 
 use super::{
-    list::List,
-    pageout::Dirty,
+    list::{
+        List,
+        Name, //
+    },
+    pageout::Looked,
     report::Fate,
     *, //
 };
@@ -16,10 +19,7 @@ use crate::{
     },
     sync::explore, //
 };
-use mm_batch::{
-    reclaim::FolioList,
-    unmap::FlushOwed, //
-};
+use mm_batch::reclaim::FolioList;
 
 fn dirty() -> Spec {
     Spec::page_of(Mapping::Swap)
@@ -39,12 +39,18 @@ fn machine(spec: Spec) -> Machine {
     Machine::new(1, &[spec.clone(), spec])
 }
 
-/// Does something with a list of two folios like this, of which the first was given out, locked.
+/// Takes the first folio off a list, and unmaps it: it is dirty, and locked.
+fn take_dirty(list: &List<'_>) {
+    assert_eq!(list.take(), Some(0));
+    assert_eq!(list.shrink_to_dirty(0), Looked::Dirty);
+}
+
+/// Does something with a list of two folios like this, of which the first is dirty, and locked.
 fn given(spec: fn() -> Spec, then: fn(&Machine, List<'_>)) {
     explore(move || {
         let machine = machine(spec());
         let list = List::new(&machine, 0..2);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        take_dirty(&list);
         then(&machine, list);
     });
 }
@@ -53,7 +59,7 @@ fn given(spec: fn() -> Spec, then: fn(&Machine, List<'_>)) {
 #[should_panic(expected = "reclaim goes on while a folio is locked")]
 fn a_folio_that_is_locked_while_reclaim_goes_on_is_noticed() {
     given(dirty, |_, list| {
-        list.shrink_folios(Dirty::HandOut);
+        list.shrink_folios();
     });
 }
 
@@ -93,58 +99,14 @@ fn a_folio_that_is_put_back_locked_is_noticed() {
     given(dirty, |_, list| list.end(0, Fate::Kept));
 }
 
-#[allow(unsafe_code)]
-fn flush(list: &mut List<'_>) {
-    // SAFETY: The model looks whether a folio is locked, and panics if one is. If a flush is owed,
-    // it is noted with the list.
-    unsafe {
-        list.port()
-            .try_to_unmap_flush_dirty(1, Some(FlushOwed::noted()))
-    }
-}
-
-#[test]
-#[should_panic(expected = "what a batch owes was lost")]
-#[allow(unsafe_code)]
-fn a_batch_that_forgets_what_it_owes_is_noticed() {
-    explore(|| {
-        let machine = machine(mapped());
-        let mut list = List::new(&machine, 0..2);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
-        list.unlock(0);
-        // SAFETY: No folio is locked.
-        unsafe { list.port().try_to_unmap_flush_dirty(1, None) }
-    });
-}
-
 #[test]
 #[should_panic(expected = "a flush while a folio is locked")]
 fn a_flush_with_a_lock_is_noticed() {
-    given(dirty, |_, mut list| {
-        flush(&mut list);
-    });
+    given(dirty, |_, mut list| list.port().try_to_unmap_flush_dirty());
 }
 
 #[test]
-#[should_panic(expected = "a folio is unlocked before it is flushed for")]
-#[allow(unsafe_code)]
-fn a_folio_that_waits_and_may_not_is_noticed() {
-    let flushed_first = || Spec {
-        flags: vec![Flag::FlushedFirst],
-        ..mapped()
-    };
-    explore(move || {
-        let machine = machine(flushed_first());
-        let mut list = List::new(&machine, 0..2);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
-        machine.try_to_unmap(1, &list.deferred);
-        // SAFETY: It was given out, locked.
-        unsafe { list.port().folio_unlock(0) }
-    });
-}
-
-#[test]
-#[should_panic(expected = "sizes_hold")]
+#[should_panic(expected = "a folio was split while it waits")]
 fn a_folio_that_is_split_while_it_waits_is_noticed() {
     explore(|| {
         let machine = machine(Spec { nr: 4, ..mapped() });
@@ -157,16 +119,9 @@ fn a_folio_that_is_split_while_it_waits_is_noticed() {
 #[test]
 #[should_panic(expected = "waiting for writeback while a folio waits for a flush")]
 fn a_folio_that_waits_for_the_writeback_of_another_is_noticed() {
-    explore(|| {
-        let waited_for = Spec {
-            flags: vec![Flag::WaitedFor],
-            ..dirty()
-        };
-        let machine = Machine::new(1, &[dirty(), waited_for]);
-        let list = List::new(&machine, 0..2);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+    given(dirty, |_, list| {
         list.unlock(0);
-        list.shrink_folios(Dirty::HandOutOwed);
+        list.wait_for_writeback(1);
     });
 }
 
@@ -188,7 +143,7 @@ fn a_list_that_ends_with_a_lock_is_noticed() {
     explore(|| {
         let machine = machine(dirty());
         let list = List::new(&machine, [0]);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        take_dirty(&list);
         list.finish();
     });
 }
@@ -208,7 +163,7 @@ fn a_lost_folio_is_noticed() {
     explore(|| {
         let machine = machine(dirty());
         let list = List::new(&machine, [0]);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        take_dirty(&list);
         list.unlock(0);
         list.finish();
     });
@@ -234,7 +189,7 @@ fn an_unlocked_folio_that_is_activated_is_noticed() {
 fn a_mapping_that_may_go_is_noticed() {
     given(dirty, |_, mut list| {
         list.unlock(0);
-        list.port().folio_mapping(0);
+        list.port().folio_mapping(&Name::of(0));
     });
 }
 
@@ -243,11 +198,7 @@ fn a_mapping_that_may_go_is_noticed() {
 fn a_folio_that_is_locked_on_the_list_is_noticed() {
     given(dirty, |_, mut list| {
         list.unlock(0);
-        #[allow(unsafe_code)]
-        // SAFETY: Nobody's: this is what is noticed.
-        unsafe {
-            list.port().folio_trylock(1)
-        };
+        list.port().retry(&Name::of(1));
     });
 }
 
@@ -257,9 +208,9 @@ fn pageout_of_a_folio_that_has_ended_is_noticed() {
     given(dirty, |_, mut list| {
         list.end_locked(0, Fate::Kept);
         #[allow(unsafe_code)]
-        // SAFETY: As above.
+        // SAFETY: It has ended, which is to be noticed.
         unsafe {
-            list.port().pageout(0, Mapping::Swap)
+            list.port().pageout(Name::of(0), Mapping::Swap)
         };
     });
 }
@@ -284,7 +235,7 @@ fn pageout_before_the_flush_is_noticed() {
 fn pageout_of_a_mapped_folio_is_noticed() {
     given(mapped, |machine, mut list| {
         list.unlock(0);
-        flush(&mut list);
+        list.port().try_to_unmap_flush_dirty();
         assert!(machine.fault(0, true) && list.trylock(0));
         list.pageout(0, Mapping::Swap);
     });
@@ -371,7 +322,7 @@ fn what_this_pass_has_unmapped_is_flushed_for_before_it_is_put_back() {
             });
             let _pin = pinned.then(|| machine.pin_and_write(0));
             let list = List::new(&machine, [0]);
-            assert_eq!(list.shrink_folios(Dirty::Write), None);
+            list.shrink_folios();
             assert!(!machine.cpus.translate(8));
             list.finish();
         }
@@ -388,9 +339,10 @@ fn what_this_pass_has_not_unmapped_is_not_flushed_for() {
         };
         let machine = Machine::new(1, &[mapped(), referenced]);
         let list = List::new(&machine, 0..2);
-        assert_eq!(list.shrink_folios(Dirty::HandOutOwed), Some(0));
+        take_dirty(&list);
         list.unlock(0);
-        assert_eq!(list.shrink_folios(Dirty::HandOut), None);
+        assert_eq!(list.take(), Some(1));
+        assert_eq!(list.shrink_to_dirty(1), Looked::Ended);
         assert!(list.deferred.pending());
         list.end(0, Fate::Kept);
         list.finish();
@@ -404,7 +356,7 @@ fn a_fault_maps_what_it_finds() {
         let machine = machine(mapped());
         let list = List::new(&machine, [0]);
         assert!(!machine.fault(0, true), "it is mapped");
-        assert_eq!(list.shrink_folios(Dirty::HandOut), Some(0));
+        take_dirty(&list);
         assert!(!machine.fault(0, true), "it is locked");
         list.unlock(0);
         assert!(machine.fault(0, false) && machine.mapped(0));

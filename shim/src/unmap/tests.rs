@@ -46,7 +46,7 @@ fn merging_a_dirty_bit_makes_nothing_soft_dirty() {
         let (mm, folio) = mapped(Layout::file(4), [0, DIRTY, YOUNG, 0]);
         mm.walk(&folio, 0, |walk| {
             let cleared = PteRun::longest(walk).clear();
-            let merged = cleared.ptes().part().first().raw();
+            let merged = cleared.part().first().raw();
             assert_eq!(merged, pte(PFN, DIRTY | YOUNG));
         });
     });
@@ -93,10 +93,7 @@ fn a_pte_that_is_cleared_twice_is_noticed() {
             let nr = whole(&walk);
             mm.table.get_and_clear(1);
             // SAFETY: A PTE of a model maps no memory.
-            #[allow(unsafe_code)]
-            unsafe {
-                walk.get_and_clear_ptes(nr)
-            };
+            unsafe { walk.get_and_clear_ptes(nr) };
         });
     });
 }
@@ -112,10 +109,9 @@ fn a_flush_of_another_pte_is_noticed() {
             mm.walk(&folio, 0, |walk| {
                 let nr = whole(&walk);
                 // SAFETY: A PTE of a model maps no memory.
-                #[allow(unsafe_code)]
                 unsafe {
                     walk.get_and_clear_ptes(nr);
-                    walk.flush_tlb(other.ptes().part()).left_with_task();
+                    walk.flush_tlb(other.part());
                 }
             });
         });
@@ -132,7 +128,7 @@ fn a_marker_over_a_pte_is_noticed() {
         mm.walk(&folio, 0, |walk| {
             let cleared = PteRun::longest(walk).clear();
             mm.table.set(1, UFFD_WP_MARKER);
-            cleared.commit().nr()
+            cleared.commit()
         });
     });
 }
@@ -153,7 +149,7 @@ fn a_mixed_run_is_unmapped() {
     explore(|| {
         let (mm, folio) = mapped(Layout::file(4), [0, WRITE, SOFT_DIRTY, DIRTY]);
         let (run, _) = mm.walk(&folio, 0, |walk| MixedRun::longest(walk).unmap());
-        assert_eq!(run.nr().get(), 4);
+        assert_eq!(run.get(), 4);
         assert_eq!(mm.table.words(), [0; 4]);
         assert!(folio.is_dirty());
     });

@@ -6,45 +6,52 @@
 //! error: `mm` of struct `PreparedRun`, `left` of struct `PreparedRun`
 //! error: `first` of struct `PtePart`, `at` of struct `PtePart`, `nr` of struct `PtePart`
 //! error: `0` of struct `RunLength`, `walk` of struct `PteRun`, `nr` of struct `PteRun`
-//! error: `walk` of struct `MixedRun`, `nr` of struct `MixedRun`, `ptes` of struct `ClearedRun`
-//! error: `stages` of struct `ClearedRun`, `walk` of struct `ClearedPtes`
-//! error: `part` of struct `ClearedPtes`, `owed` of struct `ClearedPtes`
-//! error: `ptes` of struct `ForGood`, `brand` of struct `ForGood`, `brand` of struct `Gone`
-//! error: `0` of struct `Cleared`, `0` of struct `SwapCounted`, `first` of struct `Shareable`
-//! error: `nr` of struct `UnmappedRun`, `owed` of struct `UnmappedRun`, `0` of struct `FlushOwed`
+//! error: `walk` of struct `MixedRun`, `nr` of struct `MixedRun`, `0` of struct `ClearedRun`
+//! error: `0` of struct `CountedRun`, `run` of struct `ShareableRun`, `first` of struct `ShareableRun`
+//! error: `list` of struct `Flushed`, `flush` of struct `Flushed`
+//! error: `list` of struct `Locked`, `folio` of struct `Locked`
+//! error: `folio` of struct `Revalidated`, `mapping` of struct `Revalidated`
 //! Nobody takes a token apart, nor, by that, puts one together.
 
 use mm_batch::{
-    free::{ContigMm, FreeBlock, Held, LonePage, PageRange, PreparedPages, PreparedRun, Section},
-    pte_run::{PtePart, RunLength},
-    to_swap::{Shareable, SwapCounted},
+    free::{
+        ContigMm,
+        FreeBlock,
+        Held,
+        LonePage,
+        PageRange,
+        PreparedPages,
+        PreparedRun,
+        Section, //
+    },
+    pte_run::RunLength,
+    reclaim::{
+        Flushed,
+        FolioList,
+        Locked,
+        Revalidated, //
+    },
+    to_swap::{
+        CountedRun,
+        ShareableRun,
+        SwapWalk, //
+    },
     unmap::{
-        Cleared, ClearedPtes, ClearedRun, FlushOwed, ForGood, Gone, MixedRun, PteRun, UnmapWalk,
-        UnmappedRun,
+        ClearedRun,
+        MixedRun,
+        Part,
+        PteRun, //
     },
 };
 
 #[cfg(bad)]
-pub fn fields<H: Held, M: ContigMm, W: UnmapWalk>(
+pub fn of_pages<H: Held, M: ContigMm>(
     a: &PageRange<H>,
     b: &LonePage<H>,
     c: &Section<H>,
     d: &PreparedPages,
     e: &FreeBlock,
     f: &PreparedRun<'_, M>,
-    g: &PtePart,
-    h: &RunLength,
-    i: &PteRun<W>,
-    j: &MixedRun<W>,
-    k: &ClearedRun<W>,
-    l: &ClearedPtes<W>,
-    m: &ForGood<'_, W>,
-    n: &Gone<'_>,
-    o: &Cleared,
-    p: &SwapCounted,
-    q: &Shareable,
-    r: &UnmappedRun,
-    s: &FlushOwed,
 ) {
     let _ = &a.frames;
     let _ = &a.held;
@@ -55,26 +62,38 @@ pub fn fields<H: Held, M: ContigMm, W: UnmapWalk>(
     let _ = &e.order;
     let _ = &f.mm;
     let _ = &f.left;
+}
+
+#[cfg(bad)]
+pub fn of_ptes<W: SwapWalk>(
+    a: &Part<W>,
+    b: &RunLength,
+    c: &PteRun<W>,
+    d: &MixedRun<W>,
+    e: &ClearedRun<W>,
+    f: &CountedRun<W>,
+    g: &ShareableRun<W>,
+) {
+    let _ = &a.first;
+    let _ = &a.at;
+    let _ = &a.nr;
+    let _ = &b.0;
+    let _ = &c.walk;
+    let _ = &c.nr;
+    let _ = &d.walk;
+    let _ = &d.nr;
+    let _ = &e.0;
+    let _ = &f.0;
+    let _ = &g.run;
     let _ = &g.first;
-    let _ = &g.at;
-    let _ = &g.nr;
-    let _ = &h.0;
-    let _ = &i.walk;
-    let _ = &i.nr;
-    let _ = &j.walk;
-    let _ = &j.nr;
-    let _ = &k.ptes;
-    let _ = &k.stages;
-    let _ = &l.walk;
-    let _ = &l.part;
-    let _ = &l.owed;
-    let _ = &m.ptes;
-    let _ = &m.brand;
-    let _ = &n.brand;
-    let _ = &o.0;
-    let _ = &p.0;
-    let _ = &q.first;
-    let _ = &r.nr;
-    let _ = &r.owed;
-    let _ = &s.0;
+}
+
+#[cfg(bad)]
+pub fn of_folios<L: FolioList>(a: &Flushed<L>, b: &Locked<'_, L>, c: &Revalidated<'_, L>) {
+    let _ = &a.list;
+    let _ = &a.flush;
+    let _ = &b.list;
+    let _ = &b.folio;
+    let _ = &c.folio;
+    let _ = &c.mapping;
 }

@@ -3,14 +3,13 @@
 //! error: E0382 folio
 //! What was written out is out of hand.
 
-use mm_batch::reclaim::{FolioList, FolioLock, NothingOwed, Revalidated};
+use mm_batch::reclaim::{
+    FolioList,
+    Revalidated, //
+};
 
-pub fn twice<'r, L: FolioList>(
-    folio: Revalidated<'r, L>,
-    owed: &NothingOwed<'_, 'r>,
-) -> FolioLock<'r> {
-    let lock = folio.pageout(owed);
+pub fn twice<L: FolioList>(folio: Revalidated<'_, L>) {
+    folio.pageout();
     #[cfg(bad)]
-    let lock = folio.pageout(owed);
-    lock
+    folio.pageout();
 }

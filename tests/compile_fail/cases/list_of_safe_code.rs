@@ -4,7 +4,10 @@
 //! Safe code has no list of its own making, by whose answers folios are written out.
 
 use core::num::NonZero;
-use mm_batch::{reclaim::FolioList, unmap::FlushOwed};
+use mm_batch::reclaim::{
+    AfterFlush,
+    FolioList, //
+};
 
 pub struct Mine;
 
@@ -13,45 +16,41 @@ impl FolioList for Mine {
     type Folio = ();
     type Mapping = ();
 
-    unsafe fn next_dirty(&self, _: bool) -> Option<()> {
+    fn try_to_unmap_flush_dirty(&self) {}
+    fn next_waiting(&self, _: &AfterFlush) -> Option<()> {
         None
     }
-    fn flush_owed(&self) -> Option<FlushOwed> {
-        None
-    }
-    unsafe fn try_to_unmap_flush_dirty(&self, _: u32, _: Option<FlushOwed>) {}
-    fn folio_nr_pages(&self, _: ()) -> NonZero<u32> {
+    fn folio_nr_pages(&self, _: &()) -> NonZero<u32> {
         NonZero::<u32>::MIN
     }
-    unsafe fn folio_trylock(&self, _: ()) -> bool {
+    fn folio_trylock(&self, _: &(), _: &AfterFlush) -> bool {
         true
     }
-    fn folio_contain_hwpoisoned_page(&self, _: ()) -> bool {
+    fn folio_contain_hwpoisoned_page(&self, _: &()) -> bool {
         true
     }
-    fn folio_mapped(&self, _: ()) -> bool {
+    fn folio_mapped(&self, _: &()) -> bool {
         true
     }
-    fn folio_maybe_dma_pinned(&self, _: ()) -> bool {
+    fn folio_maybe_dma_pinned(&self, _: &()) -> bool {
         true
     }
-    fn folio_evictable(&self, _: ()) -> bool {
+    fn folio_evictable(&self, _: &()) -> bool {
         true
     }
-    fn folio_test_writeback(&self, _: ()) -> bool {
+    fn folio_test_writeback(&self, _: &()) -> bool {
         true
     }
-    fn no_other_references(&self, _: ()) -> bool {
+    fn no_other_references(&self, _: &()) -> bool {
         true
     }
-    fn folio_goes_to_swap(&self, _: ()) -> bool {
+    fn folio_goes_to_swap(&self, _: &()) -> bool {
         true
     }
-    fn folio_mapping(&self, _: ()) -> Option<()> {
+    fn folio_mapping(&self, _: &()) -> Option<()> {
         None
     }
     unsafe fn pageout(&self, _: (), _: ()) {}
-    unsafe fn folio_unlock(&self, _: ()) {}
     unsafe fn keep(&self, _: ()) {}
     unsafe fn keep_locked(&self, _: ()) {}
     unsafe fn activate_locked(&self, _: ()) {}

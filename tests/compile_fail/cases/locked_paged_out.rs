@@ -4,9 +4,13 @@
 //! right: folio: Locked -> folio: Revalidated
 //! A folio that was unlocked is looked at again before it is written out.
 
-use mm_batch::reclaim::{FolioList, Locked, NothingOwed, Revalidated};
+use mm_batch::reclaim::{
+    FolioList,
+    Locked,
+    Revalidated, //
+};
 
-pub fn early<'r, L: FolioList>(folio: Locked<'r, L>, owed: &NothingOwed<'_, 'r>) {
+pub fn early<L: FolioList>(folio: Locked<'_, L>, _other: Option<Revalidated<'_, L>>) {
     #[cfg(bad)]
-    let _ = folio.pageout(owed);
+    folio.pageout();
 }

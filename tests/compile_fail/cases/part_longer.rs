@@ -4,14 +4,18 @@
 //! A run can be cut, and no part be made longer or put elsewhere.
 
 use core::num::NonZero;
-use mm_batch::{pte::PteArch, pte_run::PtePart};
+use mm_batch::{
+    pte::PteArch,
+    pte_run::PtePart, //
+};
 
-pub fn cut<A: PteArch>(part: PtePart, nr: NonZero<u32>) -> PtePart {
+pub fn cut<A: PteArch>(part: PtePart<A>, nr: NonZero<u32>) -> PtePart<A> {
     #[cfg(bad)]
     let part = PtePart {
         at: 1,
         first: part.first(),
         nr: part.nr(),
+        ..part
     };
-    part.split_off_front::<A>(nr).0
+    part.split_off_front(nr).0
 }

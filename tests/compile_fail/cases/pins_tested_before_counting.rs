@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0271 Shareable, Behind
-//! right: Shareable -> SwapCounted
-//! A stage is entered behind those that come before it.
+//! error: E0599 share, ClearedRun
+//! right: share -> count_swap_entries
+//! Swap entries are counted before anything is asked of the pages.
 
 use mm_batch::{
-    to_swap::{Shareable, SwapCounted, SwapWalk},
-    unmap::PteRun,
+    to_swap::SwapWalk,
+    unmap::PteRun, //
 };
 
-pub fn staged<W: SwapWalk>(walk: W) {
+pub fn early<W: SwapWalk>(walk: W) {
     let run = PteRun::longest(walk).clear();
     #[cfg(bad)]
-    let _ = run.stage::<Shareable>();
+    let _ = run.share();
 }

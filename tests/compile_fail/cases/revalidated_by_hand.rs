@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0451 held, mapping, Revalidated
-//! Who says what a folio is has looked.
+//! error: E0451 folio, mapping, Revalidated
+//! What a folio is, is said by looking.
 
-use mm_batch::reclaim::{FolioList, Locked, PutBack, Revalidated};
+use mm_batch::reclaim::{
+    FolioList,
+    Locked,
+    Revalidated, //
+};
 
-pub fn look<'r, L: FolioList>(folio: Locked<'r, L>) -> Result<Revalidated<'r, L>, PutBack<'r>> {
+pub fn look<L: FolioList>(folio: Locked<'_, L>) -> Result<Revalidated<'_, L>, u32> {
     folio.revalidate()
 }
 
 #[cfg(bad)]
-pub fn forge<'r, L: FolioList>(one: Revalidated<'r, L>, mapping: L::Mapping) -> Revalidated<'r, L> {
-    Revalidated { mapping, ..one }
+pub fn forge<'f, L: FolioList>(folio: Locked<'f, L>, mapping: L::Mapping) -> Revalidated<'f, L> {
+    Revalidated { folio, mapping }
 }

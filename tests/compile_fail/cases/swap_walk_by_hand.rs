@@ -6,14 +6,18 @@
 //! error: folio_dup_swap_pages
 //! error: folio_put_swap_pages
 //! error: set_swp_ptes
-//! Who has a walk counts, shares and writes nothing for swap by it without a promise.
+//! By a walk alone, nothing is counted, shared or written for swap without a promise.
 
 use mm_batch::{
-    pte_run::{PtePart, RunLength},
-    to_swap::{Sharing, SwapWalk},
+    pte_run::RunLength,
+    to_swap::{
+        Sharing,
+        SwapWalk, //
+    },
+    unmap::Part,
 };
 
-pub fn by_hand<W: SwapWalk>(walk: &W, nr: RunLength, part: &PtePart) {
+pub fn by_hand<W: SwapWalk>(walk: &W, nr: RunLength, part: &Part<W>) {
     #[cfg(bad)]
     walk.page_anon_exclusive_batch(part);
     #[cfg(bad)]

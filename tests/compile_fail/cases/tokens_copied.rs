@@ -1,23 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! error: E0277 PageRange<, LonePage<, Section<, PreparedPages:, FreeBlock:, PreparedRun<
-//! error: PtePart:, PteRun<, MixedRun<, ClearedRun<, ClearedPtes<, ForGood<, Gone<, Cleared:
-//! error: SwapCounted:, Shareable:, UnmappedRun:, FlushOwed:, FolioLock<, Unmapping<, Unmapped<
-//! error: Waiting<, Collecting<, Flushed<, Settled<, Locked<, Revalidated<, PutBack<
+//! error: PtePart<, PteRun<, MixedRun<, ClearedRun<, CountedRun<, ShareableRun<
+//! error: AfterFlush:, Flushed<, Locked<, Revalidated<
 //! right: T: Clone -> T
 //! There is one token for each thing, and so it is of no kind that can be cloned.
 
 use mm_batch::{
-    free::{ContigMm, FreeBlock, Held, LonePage, PageRange, PreparedPages, PreparedRun, Section},
+    free::{
+        ContigMm,
+        FreeBlock,
+        Held,
+        LonePage,
+        PageRange,
+        PreparedPages,
+        PreparedRun,
+        Section, //
+    },
+    pte::PteArch,
     pte_run::PtePart,
     reclaim::{
-        Collecting, Flushed, FolioList, FolioLock, Locked, PutBack, Revalidated, Settled, Unmapped,
-        Unmapping, Waiting,
+        AfterFlush,
+        Flushed,
+        FolioList,
+        Locked,
+        Revalidated, //
     },
-    to_swap::{Shareable, SwapCounted},
+    to_swap::{
+        CountedRun,
+        ShareableRun,
+        SwapWalk, //
+    },
     unmap::{
-        Cleared, ClearedPtes, ClearedRun, FlushOwed, ForGood, Gone, MixedRun, PteRun, UnmapWalk,
-        UnmappedRun,
+        ClearedRun,
+        MixedRun,
+        PteRun, //
     },
 };
 
@@ -41,19 +58,13 @@ pub fn of_pages<H: Held + Clone, M: ContigMm + Clone>(
 }
 
 #[cfg(bad)]
-pub fn of_ptes<W: UnmapWalk + Clone>(
-    a: PtePart,
+pub fn of_ptes<W: SwapWalk + Clone, A: PteArch + Clone>(
+    a: PtePart<A>,
     b: PteRun<W>,
     c: MixedRun<W>,
     d: ClearedRun<W>,
-    e: ClearedPtes<W>,
-    f: ForGood<'_, W>,
-    g: Gone<'_>,
-    h: Cleared,
-    i: SwapCounted,
-    j: Shareable,
-    k: UnmappedRun,
-    l: FlushOwed,
+    e: CountedRun<W>,
+    f: ShareableRun<W>,
 ) {
     cloned(&a);
     cloned(&b);
@@ -61,35 +72,17 @@ pub fn of_ptes<W: UnmapWalk + Clone>(
     cloned(&d);
     cloned(&e);
     cloned(&f);
-    cloned(&g);
-    cloned(&h);
-    cloned(&i);
-    cloned(&j);
-    cloned(&k);
-    cloned(&l);
 }
 
 #[cfg(bad)]
-pub fn of_folios<'r, L: FolioList + Clone>(
-    a: FolioLock<'r>,
-    b: Unmapping<'r, L>,
-    c: Unmapped<'r, L>,
-    d: Waiting<'r, L>,
-    e: Collecting<'r, L>,
-    f: Flushed<'_, '_, 'r, L>,
-    g: Settled<'r, L>,
-    h: Locked<'r, L>,
-    i: Revalidated<'r, L>,
-    j: PutBack<'r>,
+pub fn of_folios<L: FolioList + Clone>(
+    a: AfterFlush,
+    b: Flushed<L>,
+    c: Locked<'_, L>,
+    d: Revalidated<'_, L>,
 ) {
     cloned(&a);
     cloned(&b);
     cloned(&c);
     cloned(&d);
-    cloned(&e);
-    cloned(&f);
-    cloned(&g);
-    cloned(&h);
-    cloned(&i);
-    cloned(&j);
 }

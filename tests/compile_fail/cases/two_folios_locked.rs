@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0382 lock
-//! Who has a folio locked has no right to lock another.
+//! error: E0499 flushed
+//! While a folio is locked, no other is.
 
-use mm_batch::reclaim::{FolioList, FolioLock, Settled};
+use mm_batch::reclaim::{
+    Flushed,
+    FolioList, //
+};
 
-pub fn both<'r, L: FolioList>(first: Settled<'r, L>, second: Settled<'r, L>, lock: FolioLock<'r>) {
-    let _first = first.lock(lock);
+pub fn both<L: FolioList>(mut flushed: Flushed<L>) {
+    let first = flushed.next_locked();
     #[cfg(bad)]
-    let _second = second.lock(lock);
+    let _second = flushed.next_locked();
+    drop(first);
 }

@@ -8,28 +8,31 @@
 //! error: folio_put_refs
 //! error: get_and_clear_ptes
 //! error: flush_tlb
-//! Who has a walk clears, flushes, counts, writes and drops nothing by it without a promise.
+//! By a walk alone, nothing is cleared, flushed, counted, written or dropped without a promise.
 
 use mm_batch::{
     pte_run::RunLength,
-    unmap::{ClearedPtes, UnmapWalk},
+    unmap::{
+        Part,
+        UnmapWalk, //
+    },
 };
 
-pub fn by_hand<W: UnmapWalk>(walk: &W, nr: RunLength, run: &ClearedPtes<W>) {
+pub fn by_hand<W: UnmapWalk>(walk: &W, nr: RunLength, part: &Part<W>) {
     #[cfg(bad)]
     walk.add_mm_counter(nr);
     #[cfg(bad)]
-    walk.flush_before_restore(run.part());
+    walk.flush_before_restore(part);
     #[cfg(bad)]
-    walk.leave_behind(run.part());
+    walk.leave_behind(part);
     #[cfg(bad)]
     walk.folio_remove_rmap_ptes(nr);
     #[cfg(bad)]
-    walk.set_ptes(run.part());
+    walk.set_ptes(part);
     #[cfg(bad)]
     walk.folio_put_refs(nr);
     #[cfg(bad)]
     walk.get_and_clear_ptes(nr);
     #[cfg(bad)]
-    walk.flush_tlb(run.part());
+    walk.flush_tlb(part);
 }

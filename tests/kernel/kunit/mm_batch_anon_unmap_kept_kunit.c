@@ -69,8 +69,8 @@ static void test_swap_rwp_pinned(struct kunit *test)
 }
 
 /*
- * Swap-backed, but not in the swap cache: nobody should ask, and is only warned. The batch
- * does not clear what it cannot swap out; page by page, a PTE is cleared and comes back.
+ * Swap-backed, but not in the swap cache: nobody should ask, and is only warned. What was cleared
+ * comes back: a run, or page by page a PTE. The batch in C, where there is one, asks before.
  */
 static void test_swap_no_swapcache(struct kunit *test)
 {
@@ -86,7 +86,7 @@ static void test_swap_no_swapcache(struct kunit *test)
 		r = unmap(test, &m, 0);
 		KUNIT_EXPECT_SUPPRESSED_WARNING_COUNT(test, IS_ENABLED(CONFIG_BUG));
 	}
-	KUNIT_EXPECT_EQ(test, r.runs.count, !all_or_nothing());
+	KUNIT_EXPECT_EQ(test, r.runs.count, mm_batch_anon_unmap_mode() != MM_BATCH_C);
 	for (i = 0; i < NR; i++)
 		KUNIT_EXPECT_EQ_MSG(test, pte_val(pte_at(&m, i)), pte_val(before[i]), "PTE %u", i);
 	KUNIT_EXPECT_EQ(test, r.mapcount, NR);

@@ -56,7 +56,7 @@ static void goes(struct kunit *test, unsigned int fit)
 /* Batches that are full, or not, or the only one. */
 static void test_dirty_lists(struct kunit *test)
 {
-	static const unsigned int lengths[] = { 1, 2, 30, 31, 32, 62, 63, 100 };
+	static const unsigned int lengths[] = { 1, 2, 31, 32, 33, 64, 65, 100 };
 	unsigned int i;
 
 	have_other_cpu(test);
@@ -66,12 +66,11 @@ static void test_dirty_lists(struct kunit *test)
 	}
 }
 
-/* Shmem does not wait, so that a batch of others ends with it. */
+/* Shmem does not wait. The first of it is flushed for, and with it what waits. */
 static void test_dirty_shmem(struct kunit *test)
 {
-	static const unsigned int batches[] = { 5, 4 };
+	static const unsigned int batches[] = { 8 };
 	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i;
 
 	have_other_cpu(test);
 	map_many_dirty(test, 40, 0, true);
@@ -83,12 +82,7 @@ static void test_dirty_shmem(struct kunit *test)
 	map_many_dirty(test, 3, 0, true);
 	map_many_dirty(test, 4, 0, false);
 	reclaim_list(test, k->folios, k->nr);
-	KUNIT_EXPECT_EQ(test, k->got.nr_batches, batched(test) ? 2 : 0);
-	for (i = 0; i < k->got.nr_batches; i++) {
-		KUNIT_EXPECT_EQ(test, k->got.batches[i], batches[i]);
-		/* The first shmem folio was flushed for, and all in front of it with it. */
-		KUNIT_EXPECT_EQ(test, k->got.pending[i], i == 1);
-	}
+	expect_batches(test, batches, batched(test));
 	if (IS_ENABLED(CONFIG_X86))
 		KUNIT_EXPECT_EQ(test, k->got.nr_ipis, batched(test) ? 4 : k->nr);
 	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SHMEMPAGES), 0);
@@ -96,7 +90,7 @@ static void test_dirty_shmem(struct kunit *test)
 	unmap_dirty(test);
 }
 
-/* Folios of these orders, in this order, and the batches that they are to be where all wait. */
+/* Folios of these orders, in this order, and the pages of their batches where all wait. */
 static const struct limit {
 	struct {
 		unsigned int nr, order;
@@ -105,19 +99,18 @@ static const struct limit {
 	unsigned int small[4];	/* where large folios do not wait */
 	bool split;		/* a PMD is, and flushed for */
 } limits[] = {
-	{ .folios = { { 33, 4 } }, .batches = { 496, 32 } },
+	{ .folios = { { 33, 4 } }, .batches = { 512, 16 } },
 	{ .folios = { { 9, 6 } }, .batches = { 512, 64 } },
 	{ .folios = { { 3, 8 } }, .batches = { 512, 256 } },
-	/* The next one is too much, by one page. */
-	{ .folios = { { 1, 0 }, { 2, 8 }, { 1, 0 } }, .batches = { 257, 257 },
-	  .small = { 257, 1 } },
-	/* Alone, a folio of as many pages is a batch. */
+	/* The folio by which it has as many is of the batch. */
+	{ .folios = { { 1, 0 }, { 2, 8 }, { 1, 0 } }, .batches = { 513, 1 },
+	  .small = { 2 } },
 	{ .folios = { { 2, 9 } }, .batches = { 512, 512 }, .split = true },
-	{ .folios = { { 1, 0 }, { 1, 9 }, { 1, 0 } }, .batches = { 1, 512, 1 },
-	  .small = { 1, 512, 1 }, .split = true },
+	{ .folios = { { 1, 0 }, { 1, 9 }, { 1, 0 } }, .batches = { 513, 1 },
+	  .small = { 2 }, .split = true },
 };
 
-/* A batch has at most 512 pages, however few folios they are. */
+/* With 512 pages a batch is full, however few folios they are. */
 static void test_dirty_page_limit(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
@@ -133,7 +126,7 @@ static void test_dirty_page_limit(struct kunit *test)
 		for (count = 0; count < ARRAY_SIZE(limit->batches) && batches[count];)
 			count++;
 		reclaim_list(test, k->folios, k->nr);
-		if (limit->split)
+		if (limit->split || !LARGE_FOLIOS_WAIT)
 			expect_batches(test, batches, batched(test) ? count : 0);
 		else
 			expect_flushes(test, batches, count);
@@ -219,10 +212,11 @@ static void test_dirty_unmapped(struct kunit *test)
 
 /*
  * Folios that are freed meanwhile are flushed for, and so is the one that waits. The next one
- * owes nothing: it waits behind that, and is the batch's last.
+ * owes nothing: it is written at once, in front of that.
  */
 static void test_dirty_settled(struct kunit *test)
 {
+	static const unsigned int batches[] = { 2 };
 	struct dirty_flush_kunit *k = test->priv;
 	struct dirty_folio *unmapped, *last;
 	unsigned int i;
@@ -237,17 +231,11 @@ static void test_dirty_settled(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
 	KUNIT_EXPECT_EQ(test, k->got.nr_written, 3);
-	KUNIT_EXPECT_PTR_EQ(test, k->got.written[0], k->folios[0].folio);
-	KUNIT_EXPECT_PTR_EQ(test, k->got.written[1], unmapped->folio);
+	KUNIT_EXPECT_PTR_EQ(test, k->got.written[batched(test)], k->folios[0].folio);
+	KUNIT_EXPECT_PTR_EQ(test, k->got.written[!batched(test)], unmapped->folio);
 	KUNIT_EXPECT_PTR_EQ(test, k->got.written[2], last->folio);
 	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
-	KUNIT_EXPECT_EQ(test, k->got.nr_batches, batched(test) ? 2 : 0);
-	if (batched(test)) {
-		KUNIT_EXPECT_EQ(test, k->got.batches[0], 2);
-		KUNIT_EXPECT_FALSE(test, k->got.pending[0]);
-		KUNIT_EXPECT_EQ(test, k->got.batches[1], 1);
-		KUNIT_EXPECT_TRUE(test, k->got.pending[1]);
-	}
+	expect_batches(test, batches, batched(test));
 	expect_dirty_content(test, &k->folios[0], false);
 	expect_dirty_content(test, unmapped, false);
 	expect_dirty_content(test, last, false);
@@ -261,7 +249,7 @@ static void test_dirty_settled(struct kunit *test)
  */
 static void test_dirty_split(struct kunit *test)
 {
-	static const unsigned int batches[] = { 1 + (1 << ORDER), 1 };
+	static const unsigned int batches[] = { 2 };
 	const unsigned int within = 10, pages = 1 + (1 << ORDER) + 1;
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned int i;
@@ -272,12 +260,7 @@ static void test_dirty_split(struct kunit *test)
 	map_dirty(test, 0, false);
 	reclaim_list(test, k->folios, k->nr);
 
-	/* The batch ends with it, and was flushed for. */
-	KUNIT_EXPECT_EQ(test, k->got.nr_batches, batched(test) ? ARRAY_SIZE(batches) : 0);
-	for (i = 0; i < k->got.nr_batches; i++) {
-		KUNIT_EXPECT_EQ(test, k->got.batches[i], batches[i]);
-		KUNIT_EXPECT_EQ(test, k->got.pending[i], i == 1);
-	}
+	expect_batches(test, batches, batched(test));
 	KUNIT_EXPECT_EQ(test, k->got.nr_scanned, pages);
 	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, 1 + within + 1);
 	KUNIT_EXPECT_EQ(test, k->got.nr_written, 1 + within + 1);
@@ -292,7 +275,7 @@ static void test_dirty_split(struct kunit *test)
 /* With one CPU x86 has flushed in try_to_unmap(): no folio waits. */
 static void test_dirty_alone(struct kunit *test)
 {
-	static const unsigned int batches[] = { 31, 9 };
+	static const unsigned int batches[] = { 32, 8 };
 	struct dirty_flush_kunit *k = test->priv;
 
 	map_many_dirty(test, 40, 0, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * dirty_flush, and what a window is to the whole of a list: who comes in then changes the mode,
- * takes most of the batch back, or punches a hole where shmem is.
+ * dirty_flush, and what a window is to the whole of a list: meanwhile the mode is changed, or most
+ * of the batch is taken back.
  */
 
 #include "mm_batch_dirty_flush_kunit.h"
@@ -14,7 +14,7 @@ static void switch_off(struct kunit *test)
 /* What waits when the mode changes is dealt with, and so is the rest of the list. */
 static void test_dirty_mode_changes(struct kunit *test)
 {
-	static const unsigned int batches[] = { 31, 31, 31, 7 };
+	static const unsigned int batches[] = { 32, 32, 32, 4 };
 	struct dirty_flush_kunit *k = test->priv;
 
 	have_other_cpu(test);
@@ -81,37 +81,6 @@ static void test_dirty_taken_back(struct kunit *test)
 	unmap_dirty(test);
 }
 
-static struct dirty_folio *of_shmem;
-
-static void punch(struct kunit *test)
-{
-	KUNIT_EXPECT_FALSE(test, folio_mapped(of_shmem->folio));
-	take_away_and_store(test, of_shmem);
-}
-
-/*
- * Shmem is unlocked with a batch, as its last, and can be taken from its file then, for which
- * nothing is flushed where nothing is mapped. What is stored behind that is in the file.
- */
-static void test_dirty_shmem_punched(struct kunit *test)
-{
-	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i;
-
-	have_other_cpu(test);
-	map_many_dirty(test, 2, 0, false);
-	of_shmem = map_dirty(test, 0, true);
-	map_dirty(test, 0, false);
-	k->in_window = punch;
-	reclaim_list(test, k->folios, k->nr);
-	k->in_window = NULL;
-	KUNIT_EXPECT_EQ(test, k->got.nr_windows, 2);
-	KUNIT_EXPECT_EQ(test, k->got.nr_written, 3);
-	for (i = 0; i < k->nr; i++)
-		expect_dirty_content(test, &k->folios[i], &k->folios[i] == of_shmem);
-	unmap_dirty(test);
-}
-
 static int window_init(struct kunit *test)
 {
 	return dirty_flush_begin(test, MM_BATCH_RUST);
@@ -120,7 +89,6 @@ static int window_init(struct kunit *test)
 static struct kunit_case dirty_window_cases[] = {
 	KUNIT_CASE(test_dirty_mode_changes),
 	KUNIT_CASE(test_dirty_taken_back),
-	KUNIT_CASE(test_dirty_shmem_punched),
 	{}
 };
 

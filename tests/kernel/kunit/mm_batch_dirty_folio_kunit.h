@@ -8,16 +8,16 @@
 
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
+#include <linux/swap.h>
 #include <linux/swap_ops.h>
 #include "mm_batch_kunit.h"
 #include "mm_batch_other_cpu_kunit.h"
 #include "mm_batch_swap_kunit.h"
 
 #define MAX_DIRTY	112	/* folios of a list */
-#define FULL_BATCH	31	/* folios of a batch */
-#define BATCH_PAGES	512	/* of a batch, unless one folio has more */
+#define FULL_BATCH	SWAP_CLUSTER_MAX	/* folios */
 
-/* Where they do not, they are flushed for before they are unlocked; who waits is so with them. */
+/* Where they do not, they are flushed for before they are unlocked, and written at once. */
 #define LARGE_FOLIOS_WAIT	(!ptes_need_break_before_make())
 
 /* A folio that is mapped at @addr. The test holds no reference. */

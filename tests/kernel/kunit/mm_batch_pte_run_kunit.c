@@ -111,8 +111,11 @@ static struct start begin(struct context *c)
 	s.idx = chance(c, 2) ? 0 : below(c, folio_nr_pages(s.folio));
 	s.index = chance(c, 2) ? below(c, PTRS_PER_PTE) : PTRS_PER_PTE - 1 - below(c, 20);
 	s.vma.vm_start = ADDRESS;
-	/* Within the page table, or far beyond. */
-	end = chance(c, 3) ? s.index + 1 + below(c, PTRS_PER_PTE - s.index) : 4 * PTRS_PER_PTE;
+	/* Within the page table, far beyond, or as far as 32 bits do not count. */
+	if (chance(c, 3))
+		end = s.index + 1 + below(c, PTRS_PER_PTE - s.index);
+	else
+		end = chance(c, 2) ? 4 * PTRS_PER_PTE : s.index + BIT_ULL(32);
 	s.vma.vm_end = ADDRESS + end * PAGE_SIZE;
 	return s;
 }

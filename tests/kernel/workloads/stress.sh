@@ -73,8 +73,8 @@ batches() {
 		nr = substr($0, index($0, "nr_pages=") + 9) + 0
 		for (low = 1; low * 2 <= nr && low < 16; low *= 2)
 			;
-		if (nr >= 31)
-			low = nr == 31 ? 31 : 32
+		if (nr >= 32)
+			low = nr == 32 ? 32 : 33
 		of[low]++
 		batches++
 		pages += nr
@@ -84,8 +84,8 @@ batches() {
 			exit
 		}
 		printf "%d batches, of %.1f pages on the mean; of", batches, pages / batches
-		split("1 2 4 8 16 31 32", lows)
-		split("1 2-3 4-7 8-15 16-30 31 more", names)
+		split("1 2 4 8 16 32 33", lows)
+		split("1 2-3 4-7 8-15 16-31 32 more", names)
 		for (i = 1; i <= 7; i++)
 			printf "%s %s pages %.1f %%", (i > 1 ? "," : ""), names[i], 100 * of[lows[i]] / batches
 	}' $tracing/trace)"

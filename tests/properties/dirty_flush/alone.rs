@@ -200,18 +200,3 @@ fn what_is_truncated_is_clean() {
     machine.truncate(0);
     assert!(!machine.folio(0).core.is_dirty());
 }
-
-/// What is freed meanwhile is flushed for, and with it what waits; what comes behind it, clean, is
-/// flushed for in the end, and not for the batch.
-#[test]
-fn a_batch_that_is_flushed_for_already_is_not_flushed_for() {
-    let mut specs = vec![dirty(1)];
-    specs.extend(std::iter::repeat_n(clean(1), FOLIO_BATCH_SIZE + 1));
-    specs.push(unmapped(1));
-    let last = specs.len() - 1;
-    specs.push(clean(1));
-    let machine = Machine::new(NR_CPUS, &specs);
-    let report = List::new(&machine, 0..specs.len()).shrink();
-    assert_eq!(batches(&report.events), [(2, vec![0, last])]);
-    assert_eq!(report.flushes, 2);
-}

@@ -27,8 +27,6 @@ enum What {
     Pin,
     PinAndZap,
     Mlock,
-    /// Its file is locked in memory: it is shmem's.
-    ShmLock,
     Writeback,
     Reference,
     LockedElsewhere,
@@ -48,7 +46,6 @@ fn what() -> impl Strategy<Value = What> {
             What::Pin,
             What::PinAndZap,
             What::Mlock,
-            What::ShmLock,
             What::Writeback,
             What::Reference,
             What::LockedElsewhere,
@@ -89,13 +86,6 @@ impl What {
             What::Mlock => {
                 folio.set(Flag::Mlocked);
                 true
-            }
-            What::ShmLock => {
-                let of_shmem = folio.mapping() == Some(Mapping::Shmem);
-                if of_shmem {
-                    folio.set(Flag::Unevictable);
-                }
-                of_shmem
             }
             What::Writeback => {
                 folio.set(Flag::Writeback);
@@ -150,7 +140,7 @@ impl What {
                 },
             ),
             What::RefaultAndZap => return None,
-            What::PinAndZap | What::ShmLock => (Fate::Activated, activated),
+            What::PinAndZap => (Fate::Activated, activated),
             What::Clean => (
                 Fate::Reclaimed,
                 Stat {
@@ -235,7 +225,7 @@ proptest! {
     #![proptest_config(crate::cases(256))]
 
     #[test]
-    fn what_happens_to_who_waits_is_heeded((specs, events) in events(SHORT)) {
+    fn what_happens_to_what_waits_is_heeded((specs, events) in events(SHORT)) {
         assert_fates(&specs, &events);
     }
 }
@@ -244,7 +234,7 @@ proptest! {
     #![proptest_config(crate::cases(8))]
 
     #[test]
-    fn what_happens_to_who_waits_in_a_long_list_is_heeded((specs, events) in events(&[1000])) {
+    fn what_happens_to_what_waits_in_a_long_list_is_heeded((specs, events) in events(&[1000])) {
         assert_fates(&specs, &events);
     }
 }
@@ -291,59 +281,41 @@ fn the_first_check_decides() {
     }
 }
 
-/// What may not be reclaimed any more goes the way of what is activated: a file that was locked in
-/// memory to the active list, and what is mlocked gives its slot back, if nobody names it.
+/// What is mlocked while it waits gives its slot back, if no PTE names it.
 #[test]
-fn what_is_locked_in_memory_while_it_waits_is_activated() {
-    let of_shmem = Spec {
-        mapping: Mapping::Shmem,
-        ..dirty(4)
-    };
-    let machine = Machine::new(NR_CPUS, &[dirty(1), of_shmem]);
-    let report = List::new(&machine, 0..2)
+fn the_slot_of_what_is_mlocked_while_it_waits() {
+    let machine = Machine::new(NR_CPUS, &[dirty(1)]);
+    let report = List::new(&machine, [0])
         .meanwhile(|index, window| {
             let folio = machine.folio(index);
-            match (index, window) {
-                (0, Window::Unlocked) => {
-                    // Whoever has it locked keeps the zap from its slot.
-                    assert!(folio.trylock());
-                    machine.zap(index);
-                    folio.unlock();
-                    folio.set(Flag::Mlocked);
-                }
-                (1, Window::Retried) => folio.set(Flag::Unevictable),
-                _ => (),
+            if window == Window::Unlocked {
+                // The lock keeps the zap from its slot.
+                assert!(folio.trylock());
+                machine.zap(index);
+                folio.unlock();
+                folio.set(Flag::Mlocked);
             }
         })
         .shrink();
     assert_eq!(report.fates[&0], Fate::Kept);
     assert!(machine.folio(0).is_freed(), "its slot names it");
-    assert_eq!(report.fates[&1], Fate::Activated);
-    assert_eq!(report.stat.nr_activate, 4);
 }
 
-/// A reference of somebody else does not stand for the one that the mapping had. (Shmem waits only
-/// behind others.)
+/// A reference of somebody else does not stand for the one that the mapping had.
 #[test]
 fn a_folio_of_nothing_is_kept_whoever_has_it() {
-    for mapping in [Mapping::Swap, Mapping::Shmem] {
-        let spec = Spec {
-            mapping,
-            ..dirty(1)
-        };
-        let machine = Machine::new(NR_CPUS, &[dirty(1), spec]);
-        let report = List::new(&machine, 0..2)
-            .meanwhile(|folio, window| {
-                if (folio, window) == (1, Window::Unlocked) {
-                    assert!(What::Gone.happen(&machine, folio));
-                    assert!(machine.folio(folio).core.try_get());
-                }
-            })
-            .shrink();
-        assert_eq!(
-            (report.fates[&1], report.stat.vmscan_write),
-            (Fate::Kept, 1)
-        );
-        assert_eq!(machine.folio(1).core.ref_count(), 1);
-    }
+    let machine = Machine::new(NR_CPUS, &[dirty(1)]);
+    let report = List::new(&machine, [0])
+        .meanwhile(|folio, window| {
+            if window == Window::Unlocked {
+                assert!(What::Gone.happen(&machine, folio));
+                assert!(machine.folio(folio).core.try_get());
+            }
+        })
+        .shrink();
+    assert_eq!(
+        (report.fates[&0], report.stat.vmscan_write),
+        (Fate::Kept, 0)
+    );
+    assert_eq!(machine.folio(0).core.ref_count(), 1);
 }

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+
+/*
+ * What mm/mm_batch/ needs of mm, and no module may have: rust/Makefile leaves what
+ * begins with rust_helper_mm_batch_ out of the exports.
+ */
+#ifdef CONFIG_MM_BATCH
+#include <linux/mm.h>
+#include <linux/mm_batch.h>
+#include <linux/mm_inline.h>
+#include <linux/rmap.h>
+#include <linux/sched.h>
+#include <linux/userfaultfd_k.h>
+#include "../internal.h"
+#include "../swap.h"
+
+__rust_helper struct page *rust_helper_mm_batch_pfn_to_page(unsigned long pfn)
+{
+	return pfn_to_page(pfn);
+}
+
+__rust_helper unsigned long rust_helper_mm_batch_page_to_pfn(const struct page *page)
+{
+	return page_to_pfn(page);
+}
+
+/* Pages from @pfn to the end of its contiguous struct pages. */
+__rust_helper unsigned long
+rust_helper_mm_batch_contiguous_struct_pages(unsigned long pfn)
+{
+#if defined(CONFIG_SPARSEMEM) && !defined(CONFIG_SPARSEMEM_VMEMMAP)
+	return PAGES_PER_SECTION - (pfn & ~PAGE_SECTION_MASK);
+#else
+	return ULONG_MAX;
+#endif
+}
+
+__rust_helper int rust_helper_mm_batch_page_zone_id(struct page *page)
+{
+	return page_zone_id(page);
+}
+
+__rust_helper unsigned long
+rust_helper_mm_batch_num_pages_contiguous(struct page **pages, unsigned long nr_pages)
+{
+	return num_pages_contiguous(pages, nr_pages);
+}
+
+__rust_helper void rust_helper_mm_batch_cond_resched(void)
+{
+	cond_resched();
+}
+
+/*
+ * PTEs, as words of pte_val(): on Xen PV that is not what is in the page table,
+ * and only pte_val() and __pte() lead from the one to the other.
+ */
+static_assert(sizeof(pte_t) == sizeof(u64));
+
+__rust_helper unsigned long
+rust_helper_mm_batch_ptes_to_vma_end(struct vm_area_struct *vma, unsigned long addr)
+{
+	return (vma->vm_end - addr) >> PAGE_SHIFT;
+}
+
+__rust_helper unsigned long rust_helper_mm_batch_ptes_to_table_end(unsigned long addr)
+{
+	return PTRS_PER_PTE - pte_index(addr);
+}
+
+__rust_helper unsigned long
+rust_helper_mm_batch_pages_to_folio_end(struct folio *folio, struct page *page)
+{
+	return folio_nr_pages(folio) - folio_page_idx(folio, page);
+}
+
+__rust_helper u64 rust_helper_mm_batch_ptep_get(pte_t *ptep)
+{
+	return pte_val(ptep_get(ptep));
+}
+
+__rust_helper unsigned int rust_helper_mm_batch_pte_batch_hint(pte_t *ptep, u64 pte)
+{
+	return pte_batch_hint(ptep, __pte(pte));
+}
+
+/*
+ * The bits that __pte_batch_clear_ignored() makes the same in all PTEs: any other
+ * is kept, whether set or not. All ones and all zeroes are bits to try it with and
+ * no PTEs, so they do not pass through __pte(). The bits are none of the frame's.
+ */
+__rust_helper u64
+rust_helper_mm_batch_pte_batch_ignored(bool write, bool soft_dirty, bool dirty)
+{
+	fpb_t flags = (write ? FPB_RESPECT_WRITE : 0) |
+		      (soft_dirty ? FPB_RESPECT_SOFT_DIRTY : 0) |
+		      (dirty ? FPB_RESPECT_DIRTY : 0);
+	pte_t set = { .pte = ~0ul }, unset = { .pte = 0 };
+
+	set = __pte_batch_clear_ignored(set, flags);
+	unset = __pte_batch_clear_ignored(unset, flags);
+	return ~(set.pte & ~unset.pte);
+}
+
+__rust_helper u64 rust_helper_mm_batch_pte_wrprotect(u64 pte)
+{
+	return pte_val(pte_wrprotect(__pte(pte)));
+}
+
+/* From a page of a folio to its next one: both are frames that exist. */
+__rust_helper u64 rust_helper_mm_batch_pte_pfn_step(u64 pte)
+{
+	return pte_val(pte_advance_pfn(__pte(pte), 1)) - pte;
+}
+
+__rust_helper bool rust_helper_mm_batch_pte_dirty(u64 pte)
+{
+	return pte_dirty(__pte(pte));
+}
+
+/* Runs of PTEs, under their page table lock. */
+
+__rust_helper u64
+rust_helper_mm_batch_get_and_clear_run(struct vm_area_struct *vma,
+				       unsigned long addr, pte_t *ptep,
+				       unsigned int nr)
+{
+	flush_cache_range(vma, addr, addr + nr * PAGE_SIZE);
+	return pte_val(get_and_clear_ptes(vma->vm_mm, addr, ptep, nr));
+}
+
+__rust_helper void
+rust_helper_mm_batch_set_run(struct vm_area_struct *vma, unsigned long addr,
+			     pte_t *ptep, u64 pte, unsigned int nr)
+{
+	set_ptes(vma->vm_mm, addr, ptep, __pte(pte), nr);
+}
+
+__rust_helper void
+rust_helper_mm_batch_install_uffd_wp_run(struct vm_area_struct *vma,
+					 unsigned long addr, pte_t *ptep,
+					 u64 pte, unsigned int nr)
+{
+	if (userfaultfd_wp(vma))
+		cond_install_uffd_wp_ptes(vma, addr, ptep, __pte(pte), nr);
+}
+
+__rust_helper void
+rust_helper_mm_batch_remove_rmap_run(struct folio *folio, struct page *page,
+				     int nr, struct vm_area_struct *vma)
+{
+	folio_remove_rmap_ptes(folio, page, nr, vma);
+	if (vma->vm_flags & VM_LOCKED)
+		mlock_drain_local();
+}
+
+/* The mm. */
+
+__rust_helper void
+rust_helper_mm_batch_update_hiwater_rss(struct vm_area_struct *vma)
+{
+	update_hiwater_rss(vma->vm_mm);
+}
+
+__rust_helper void
+rust_helper_mm_batch_add_mm_counter(struct vm_area_struct *vma,
+				    struct folio *folio, long pages)
+{
+	add_mm_counter(vma->vm_mm, mm_counter(folio), pages);
+}
+
+__rust_helper bool rust_helper_mm_batch_vma_droppable(struct vm_area_struct *vma)
+{
+	return vma->vm_flags & VM_DROPPABLE;
+}
+
+/* The folio. */
+
+__rust_helper bool rust_helper_mm_batch_folio_test_anon(struct folio *folio)
+{
+	return folio_test_anon(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_test_swapcache(struct folio *folio)
+{
+	return folio_test_swapcache(folio);
+}
+
+__rust_helper void rust_helper_mm_batch_warn_swapcache(void)
+{
+	WARN_ON_ONCE(1);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_test_dirty(struct folio *folio)
+{
+	return folio_test_dirty(folio);
+}
+
+__rust_helper void rust_helper_mm_batch_folio_set_swapbacked(struct folio *folio)
+{
+	folio_set_swapbacked(folio);
+}
+
+/* References beyond one for each mapping, with the mapcount held still. */
+__rust_helper int rust_helper_mm_batch_folio_extra_refs(struct folio *folio)
+{
+	int extra;
+
+	folio_lock_large_mapcount(folio);
+	extra = folio_ref_count(folio) - folio_large_mapcount(folio);
+	folio_unlock_large_mapcount(folio);
+	return extra;
+}
+
+__rust_helper void rust_helper_mm_batch_folio_put_refs(struct folio *folio, int refs)
+{
+	folio_put_refs(folio, refs);
+}
+
+/* Swap entries. */
+
+__rust_helper bool
+rust_helper_mm_batch_folio_dup_swap_pages(struct folio *folio, struct page *page,
+					  unsigned int nr)
+{
+	return !mm_batch_should_fail(MM_BATCH_FAULT_SWAP_DUP) &&
+	       !folio_dup_swap_pages(folio, page, nr);
+}
+
+__rust_helper void
+rust_helper_mm_batch_folio_put_swap_pages(struct folio *folio, struct page *page,
+					  unsigned int nr)
+{
+	folio_put_swap_pages(folio, page, nr);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_maybe_dma_pinned(struct folio *folio)
+{
+	return mm_batch_should_fail(MM_BATCH_FAULT_PIN) ||
+	       folio_maybe_dma_pinned(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_page_anon_exclusive(struct page *page)
+{
+	return PageAnonExclusive(page);
+}
+
+__rust_helper unsigned int
+rust_helper_mm_batch_page_anon_exclusive_batch(struct page *page,
+					       unsigned int nr, bool exclusive)
+{
+	return page_anon_exclusive_batch(0, nr, page, exclusive);
+}
+
+__rust_helper void
+rust_helper_mm_batch_clear_pages_anon_exclusive(struct page *page, unsigned int nr)
+{
+	clear_pages_anon_exclusive(page, nr);
+}
+
+__rust_helper void rust_helper_mm_batch_smp_mb_after_atomic(void)
+{
+	/* Between clearing PageAnonExclusive and writing swap entries. */
+	smp_mb__after_atomic();
+}
+
+__rust_helper void
+rust_helper_mm_batch_prepare_for_swap_entries(struct vm_area_struct *vma)
+{
+	mm_prepare_for_swap_entries(vma->vm_mm);
+}
+
+__rust_helper void
+rust_helper_mm_batch_add_swap_counter(struct vm_area_struct *vma, long pages)
+{
+	add_mm_counter(vma->vm_mm, MM_SWAPENTS, pages);
+}
+
+/* The PTEs were @pte, and their pages exclusive or not. */
+__rust_helper void
+rust_helper_mm_batch_set_swp_run(struct vm_area_struct *vma, unsigned long addr,
+				 pte_t *ptep, struct page *page, u64 pte,
+				 unsigned int nr, bool exclusive)
+{
+	pte_t swp_pte = swp_pte_prepare(page_swap_entry(page), __pte(pte), exclusive);
+
+	set_swp_ptes(vma->vm_mm, addr, ptep, swp_pte, nr);
+}
+
+/* Dirty folios in reclaim. */
+
+#ifdef CONFIG_MM_BATCH_KUNIT_TEST
+__rust_helper void rust_helper_mm_batch_open_dirty_flush_window(void)
+{
+	typeof(mm_batch_dirty_flush_window) window =
+		READ_ONCE(mm_batch_dirty_flush_window);
+
+	if (window)
+		window();
+}
+#endif
+
+__rust_helper void rust_helper_mm_batch_try_to_unmap_flush_dirty(void)
+{
+	try_to_unmap_flush_dirty();
+}
+
+__rust_helper unsigned int rust_helper_mm_batch_folio_nr_pages(struct folio *folio)
+{
+	return folio_nr_pages(folio);
+}
+
+__rust_helper void rust_helper_mm_batch_folio_unlock(struct folio *folio)
+{
+	folio_unlock(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_trylock(struct folio *folio)
+{
+	return folio_trylock(folio);
+}
+
+__rust_helper bool
+rust_helper_mm_batch_folio_contain_hwpoisoned_page(struct folio *folio)
+{
+	return folio_contain_hwpoisoned_page(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_test_swapbacked(struct folio *folio)
+{
+	return folio_test_swapbacked(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_mapped(struct folio *folio)
+{
+	return folio_mapped(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_evictable(struct folio *folio)
+{
+	return folio_evictable(folio);
+}
+
+__rust_helper bool rust_helper_mm_batch_folio_test_writeback(struct folio *folio)
+{
+	return folio_test_writeback(folio);
+}
+
+__rust_helper int rust_helper_mm_batch_folio_ref_count(struct folio *folio)
+{
+	return folio_ref_count(folio);
+}
+
+__rust_helper struct address_space *
+rust_helper_mm_batch_folio_mapping(struct folio *folio)
+{
+	return folio_mapping(folio);
+}
+#endif /* CONFIG_MM_BATCH */

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! error: E0200 SwapWalk
+//! Safe code does not say whether swap entries are counted, or pages pinned.
+
+use core::num::NonZero;
+use mm_batch::{
+    pte_run::RunLength,
+    to_swap::{
+        Sharing,
+        SubBatch,
+        SwapWalk, //
+    },
+    unmap::{
+        Part,
+        UnmapWalk, //
+    },
+};
+
+pub fn exclusive(nr: NonZero<u32>) -> SubBatch {
+    SubBatch {
+        sharing: Sharing::Exclusive,
+        nr,
+    }
+}
+
+pub struct Mine<W>(W);
+
+// SAFETY: None of it is called.
+unsafe impl<W: UnmapWalk> UnmapWalk for Mine<W> {
+    type View = W::View;
+
+    fn view(&self) -> &W::View {
+        self.0.view()
+    }
+    unsafe fn get_and_clear_ptes(&self, nr: RunLength) -> mm_batch::pte::Pte {
+        // SAFETY: As of ours.
+        unsafe { self.0.get_and_clear_ptes(nr) }
+    }
+    unsafe fn flush_tlb(&self, _: &Part<Self>) {}
+    fn smp_mb(&self) {}
+    fn folio_test_swapcache(&self) -> bool {
+        true
+    }
+    fn warn_swapcache(&self) {}
+    fn folio_mark_dirty(&self) {}
+    unsafe fn flush_before_restore(&self, _: &Part<Self>) {}
+    unsafe fn set_ptes(&self, _: &Part<Self>) {}
+    unsafe fn leave_behind(&self, _: &Part<Self>) {}
+    fn update_hiwater_rss(&self) {}
+    unsafe fn add_mm_counter(&self, _: RunLength) {}
+    unsafe fn folio_remove_rmap_ptes(&self, _: RunLength) {}
+    unsafe fn folio_put_refs(&self, _: RunLength) {}
+}
+
+#[cfg(bad)]
+impl<W: UnmapWalk> SwapWalk for Mine<W> {
+    unsafe fn folio_dup_swap_pages(&self, _: RunLength) -> bool {
+        true
+    }
+    unsafe fn folio_put_swap_pages(&self, _: RunLength) {}
+    fn smp_mb_after_atomic(&self) {}
+    fn folio_maybe_dma_pinned(&self) -> bool {
+        false
+    }
+    unsafe fn page_anon_exclusive_batch(&self, _: &Part<Self>) -> SubBatch {
+        exclusive(NonZero::<u32>::MIN)
+    }
+    unsafe fn clear_pages_anon_exclusive(&self, _: &Part<Self>) {}
+    fn mm_prepare_for_swap_entries(&self) {}
+    unsafe fn add_swap_counter(&self, _: RunLength) {}
+    unsafe fn set_swp_ptes(&self, _: &Part<Self>, _: Sharing) {}
+}
