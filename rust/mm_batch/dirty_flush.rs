@@ -26,8 +26,8 @@
 #![forbid(unsafe_code)]
 
 use crate::reclaim::{
-    Flushed, //
-    FolioList,
+    Flushed,
+    FolioList, //
 };
 
 /// Flushes for a batch of `nr_pages` pages, at least 1, and writes out those of its folios that are

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! error: E0200 UnmapWalk
-//! Safe code has no walk of its own making, that looks at one page table and changes another.
+//! error: E0200 UnmapWalk, SwapWalk
+//! Safe code has no walk of its own making, that looks at one page table and changes another, or says
+//! that swap entries are counted, or no page pinned.
 
+use core::num::NonZero;
 use mm_batch::{
     pte::Pte,
     pte_run::{
         PteTable,
         RunLength, //
+    },
+    to_swap::{
+        Sharing,
+        SubBatch,
+        SwapWalk, //
     },
     unmap::{
         Part,
@@ -41,4 +48,26 @@ impl<T: PteTable> UnmapWalk for Mine<T> {
     unsafe fn add_mm_counter(&self, _: RunLength) {}
     unsafe fn folio_remove_rmap_ptes(&self, _: RunLength) {}
     unsafe fn folio_put_refs(&self, _: RunLength) {}
+}
+
+#[cfg(bad)]
+impl<T: PteTable> SwapWalk for Mine<T> {
+    unsafe fn folio_dup_swap_pages(&self, _: RunLength) -> bool {
+        true
+    }
+    unsafe fn folio_put_swap_pages(&self, _: RunLength) {}
+    fn smp_mb_after_atomic(&self) {}
+    fn folio_maybe_dma_pinned(&self) -> bool {
+        false
+    }
+    unsafe fn page_anon_exclusive_batch(&self, _: &Part<Self>) -> SubBatch {
+        SubBatch {
+            sharing: Sharing::Exclusive,
+            nr: NonZero::<u32>::MIN,
+        }
+    }
+    unsafe fn clear_pages_anon_exclusive(&self, _: &Part<Self>) {}
+    fn mm_prepare_for_swap_entries(&self) {}
+    unsafe fn add_swap_counter(&self, _: RunLength) {}
+    unsafe fn set_swp_ptes(&self, _: &Part<Self>, _: Sharing) {}
 }
