@@ -31,8 +31,10 @@ class Steps:
         say(f"{text} (about {minutes(sum(self.left.values()))} left)")
 
     def progress(self, part, text):
-        # The pace so far counts more than the last run, which may have had less to do.
-        pace, estimate = (time.monotonic() - self.since) / part, self.left[self.name]
+        # The pace so far counts more than the last run, which may have had less to do; but not at first, when a build
+        # may have all it needs but for a few objects.
+        pace = (time.monotonic() - self.since) / part if part >= 0.1 else 0
+        estimate = self.left[self.name]
         rest = max(pace, estimate) * (1 - part) + sum(self.left.values()) - estimate
         say(f"  {text} (about {minutes(rest)} left)")
 
