@@ -12,9 +12,9 @@
 //!
 //! C collects the batch (`shrink_wait()`, mm/vmscan.c, by this series): anonymous folios for which
 //! a flush is owed, at most 32 folios; a batch also ends with the folio by which it has 512 pages
-//! or more. What may not wait is flushed for while it is locked, and written out at once, as
-//! without batches. So on x86 with one CPU, which has no other CPU to interrupt, there are no
-//! batches. (arm64 puts off a flush, and waits for it, in any case.)
+//! or more. What may not wait, such as a folio of 512 pages, is flushed for while it is locked, and
+//! written out at once, as without batches. So on x86 with one CPU, which has no other CPU to
+//! interrupt, there are no batches. (arm64 puts off a flush, and waits for it, in any case.)
 //!
 //! The folios of a batch are written out in the order in which they were unmapped, as those of
 //! neighbouring swap slots make one I/O.

@@ -305,6 +305,13 @@ __rust_helper void rust_helper_mm_batch_try_to_unmap_flush_dirty(void)
 	try_to_unmap_flush_dirty();
 }
 
+/* Without fail_mm_batch/pin, which is for a run of PTEs. */
+__rust_helper bool
+rust_helper_mm_batch_waiting_folio_maybe_dma_pinned(struct folio *folio)
+{
+	return folio_maybe_dma_pinned(folio);
+}
+
 __rust_helper unsigned int rust_helper_mm_batch_folio_nr_pages(struct folio *folio)
 {
 	return folio_nr_pages(folio);

@@ -63,10 +63,12 @@ fn spec(index: usize) -> Spec {
         1 => Some(WRITE | YOUNG),
         _ => Some(WRITE | DIRTY | YOUNG),
     };
-    let nr = match rng.gen_range(0..32) {
+    let nr = match rng.gen_range(0..64) {
+        // Waits for nothing; and all but fills a batch.
         0 => 512,
-        1..=2 => 16,
-        3..=6 => 4,
+        1..=2 => 511,
+        3..=6 => 16,
+        7..=14 => 4,
         _ => 1,
     };
     let write = match rng.gen_range(0..10) {

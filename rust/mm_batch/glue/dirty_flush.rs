@@ -96,7 +96,7 @@ unsafe impl FolioList for ShrinkCtx {
     #[inline]
     fn folio_maybe_dma_pinned(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_maybe_dma_pinned(folio.as_ptr()) }
+        unsafe { bindings::mm_batch_waiting_folio_maybe_dma_pinned(folio.as_ptr()) }
     }
 
     #[inline]

@@ -98,7 +98,10 @@ impl List<'_> {
     /// Whether it may be unlocked before it is flushed for.
     pub(super) fn may_wait(&self, index: usize) -> bool {
         let folio = self.folio(index);
-        self.batched.get() && folio.anon && !folio.test(Flag::FlushedFirst)
+        self.batched.get()
+            && folio.anon
+            && folio.nr() < WAITING_PAGES
+            && !folio.test(Flag::FlushedFirst)
     }
 
     /// Looks at a folio that was taken off the list.

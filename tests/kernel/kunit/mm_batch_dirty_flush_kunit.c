@@ -105,12 +105,13 @@ static const struct limit {
 	/* The folio by which it has as many is of the batch. */
 	{ .folios = { { 1, 0 }, { 2, 8 }, { 1, 0 } }, .batches = { 513, 1 },
 	  .small = { 2 } },
-	{ .folios = { { 2, 9 } }, .batches = { 512, 512 }, .split = true },
-	{ .folios = { { 1, 0 }, { 1, 9 }, { 1, 0 } }, .batches = { 513, 1 },
+	/* A folio of as many waits for nothing, and what waits does so on. */
+	{ .folios = { { 2, 9 } }, .split = true },
+	{ .folios = { { 1, 0 }, { 1, 9 }, { 1, 0 } }, .batches = { 2 },
 	  .small = { 2 }, .split = true },
 };
 
-/* With 512 pages a batch is full, however few folios they are. */
+/* With PAGE_LIMIT pages a batch is full, however few folios they are. */
 static void test_dirty_page_limit(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;

@@ -198,7 +198,7 @@ static inline const struct reclaimed *reclaim_list(struct kunit *test, struct di
 static inline bool may_wait(const struct dirty_folio *f)
 {
 	return mm_batch_dirty_flush_mode() != MM_BATCH_OFF && !f->file &&
-	       (LARGE_FOLIOS_WAIT || f->nr_pages == 1);
+	       f->nr_pages < PAGE_LIMIT && (LARGE_FOLIOS_WAIT || f->nr_pages == 1);
 }
 
 /*

@@ -16,6 +16,7 @@
 
 #define MAX_DIRTY	112	/* folios of a list */
 #define FULL_BATCH	SWAP_CLUSTER_MAX	/* folios */
+#define PAGE_LIMIT	512			/* pages */
 
 /* Where they do not, they are flushed for before they are unlocked, and written at once. */
 #define LARGE_FOLIOS_WAIT	(!ptes_need_break_before_make())
