@@ -59,7 +59,5 @@ use crate::{
 #[inline]
 pub fn unmap_run<W: SwapWalk>(walk: W) -> Result<RunLength, RunLength> {
     let run = PteRun::longest(walk).clear();
-    let run = run.count_swap_entries().map_err(|run| run.nr())?;
-    let run = run.share().map_err(|run| run.nr())?;
-    Ok(run.commit())
+    Ok(run.count_swap_entries()?.share()?.commit())
 }

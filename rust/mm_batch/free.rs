@@ -61,6 +61,20 @@ impl Held for Frozen {
 /// One or more order-0 pages with consecutive frame numbers. The holder owns a reference of each
 /// ([`Refcounted`]), or each page itself ([`Frozen`]).
 ///
+/// # Examples
+///
+/// ```
+/// use core::num::NonZero;
+/// use mm_batch::free::Refcounted;
+/// use mm_shim::contig_free::Layout;
+///
+/// // Of 20 pages, the first 12 and the other 8, each in one of the two.
+/// let range = Layout::plain(512, 20).range::<Refcounted>();
+/// let (front, rest) = range.split_off_front(NonZero::new(12).unwrap());
+/// assert_eq!(front.frames().nr().get(), 12);
+/// assert_eq!(rest.unwrap().frames().first().get(), 524);
+/// ```
+///
 /// # Invariants
 ///
 /// That ownership is this token's: no other has a page of it.
@@ -87,6 +101,7 @@ impl<H: Held> PageRange<H> {
 
     #[inline]
     fn of(frames: Frames) -> Self {
+        // INVARIANT: The caller has the pages: from C, or from a token that it takes apart.
         Self {
             frames,
             held: PhantomData,

@@ -90,21 +90,15 @@ __rust_helper unsigned int rust_helper_mm_batch_pte_batch_hint(pte_t *ptep, u64 
  * no PTEs, so they do not pass through __pte(). The bits are none of the frame's.
  */
 __rust_helper u64
-rust_helper_mm_batch_pte_batch_ignored(bool write, bool soft_dirty, bool dirty)
+rust_helper_mm_batch_pte_batch_ignored(bool write, bool soft_dirty)
 {
 	fpb_t flags = (write ? FPB_RESPECT_WRITE : 0) |
-		      (soft_dirty ? FPB_RESPECT_SOFT_DIRTY : 0) |
-		      (dirty ? FPB_RESPECT_DIRTY : 0);
+		      (soft_dirty ? FPB_RESPECT_SOFT_DIRTY : 0);
 	pte_t set = { .pte = ~0ul }, unset = { .pte = 0 };
 
 	set = __pte_batch_clear_ignored(set, flags);
 	unset = __pte_batch_clear_ignored(unset, flags);
 	return ~(set.pte & ~unset.pte);
-}
-
-__rust_helper u64 rust_helper_mm_batch_pte_wrprotect(u64 pte)
-{
-	return pte_val(pte_wrprotect(__pte(pte)));
 }
 
 /* From a page of a folio to its next one: both are frames that exist. */

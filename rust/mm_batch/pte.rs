@@ -38,8 +38,6 @@ pub struct Respect {
     pub write: bool,
     /// `FPB_RESPECT_SOFT_DIRTY`: the soft-dirty bit.
     pub soft_dirty: bool,
-    /// `FPB_RESPECT_DIRTY`: the dirty bit.
-    pub dirty: bool,
 }
 
 impl Respect {
@@ -47,7 +45,6 @@ impl Respect {
     pub const NOTHING: Self = Self {
         write: false,
         soft_dirty: false,
-        dirty: false,
     };
 
     /// For a run that may be restored: `set_ptes()` gives all its PTEs the bits of the first, so
@@ -55,21 +52,17 @@ impl Respect {
     pub const TO_RESTORE: Self = Self {
         write: true,
         soft_dirty: true,
-        dirty: false,
     };
 
-    /// The bits that do not count, where an architecture's PTEs have these masks: young never
-    /// counts, the others do if they are respected.
-    pub const fn ignored(self, young: u64, write: u64, soft_dirty: u64, dirty: u64) -> u64 {
-        let mut ignored = young;
+    /// The bits that do not count, where an architecture's PTEs have these masks: young and dirty
+    /// never count, the others do if they are respected.
+    pub const fn ignored(self, young: u64, dirty: u64, write: u64, soft_dirty: u64) -> u64 {
+        let mut ignored = young | dirty;
         if !self.write {
             ignored |= write;
         }
         if !self.soft_dirty {
             ignored |= soft_dirty;
-        }
-        if !self.dirty {
-            ignored |= dirty;
         }
         ignored
     }
@@ -86,12 +79,6 @@ pub unsafe trait PteArch: Debug {
     ///
     /// C: what `__pte_batch_clear_ignored()`, mm/internal.h, 7.3, makes the same in all PTEs.
     fn ignored(respect: Respect) -> u64;
-
-    /// The PTE without its write bit, which may move its dirty bit (x86: to the saved one; arm64:
-    /// to the software's).
-    ///
-    /// C: `pte_wrprotect()`.
-    fn wrprotect(pte: Pte) -> Pte;
 
     /// What to add to the word for the next page frame, modulo 2^64: the same for all of a run.
     ///

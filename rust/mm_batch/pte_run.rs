@@ -4,7 +4,7 @@
 //!
 //! C: `folio_pte_batch_flags()`, mm/internal.h, 7.3. A run is within one VMA, one page table and
 //! one folio. Its PTEs differ in the page frame, which goes up by one from each to the next, and in
-//! bits that do not count: young always, dirty, soft-dirty and write unless they are respected.
+//! bits that do not count: young and dirty, and soft-dirty and write unless they are respected.
 //!
 //! Only a [`PteSpan`] makes a [`PteIndex`] or a [`RunLength`], so that no PTE beyond the span is
 //! read and no run is empty. An index refers to its own table. A length does not say of which span
@@ -68,6 +68,7 @@ impl<A: PteArch> PtePart<A> {
     /// There is such a run, of PTEs of the architecture `A`.
     #[inline]
     pub(crate) const unsafe fn whole(first: Pte, nr: RunLength) -> Self {
+        // INVARIANT: By the function's requirement, `first` is the word of the run's PTE 0.
         Self::new(first, 0, nr)
     }
 
@@ -102,6 +103,7 @@ impl<A: PteArch> PtePart<A> {
     /// The same PTEs, to be cut. For transactions, which do not use both.
     #[inline]
     pub(crate) const fn all(&self) -> Self {
+        // INVARIANT: That of `self`.
         Self::new(self.first, self.at, self.nr)
     }
 
@@ -214,12 +216,6 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
         Self { table, first, max }
     }
 
-    /// The first PTE, as it was read.
-    #[inline]
-    pub const fn first(&self) -> Pte {
-        self.first
-    }
-
     #[inline]
     fn at(&self, index: u64) -> Option<PteIndex<'t, T>> {
         // INVARIANT: Checked here.
@@ -239,10 +235,6 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
 }
 
 /// The length of the run that begins with the span's first PTE.
-///
-/// `each` is called for every further PTE that is read and belongs to the run, so that a caller can
-/// merge what it needs: the bits that do not count may differ. (What a hint skips was gathered by
-/// the read in front of it.)
 ///
 /// # Examples
 ///
@@ -264,7 +256,7 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
 /// let mm = Mm::new(Layout::file(3), &words);
 /// for (respect, nr) in [(Respect::NOTHING, 3), (Respect::TO_RESTORE, 2)] {
 ///     mm.walk(&folio, 0, |walk| {
-///         let run = folio_pte_batch(&PteSpan::new(&walk), respect, |_| ());
+///         let run = folio_pte_batch(&PteSpan::new(&walk), respect);
 ///         assert_eq!(run.get(), nr);
 ///     });
 /// }
@@ -272,24 +264,11 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
 ///
 /// Context: page table lock held. Does not sleep; at most one page table is read.
 ///
-/// C: `folio_pte_batch_flags()`, mm/internal.h, 7.3, whose `FPB_MERGE_*` is `each`.
+/// C: `folio_pte_batch_flags()`, mm/internal.h, 7.3, without `FPB_RESPECT_DIRTY` and `FPB_MERGE_*`.
 #[inline]
-pub fn folio_pte_batch<T: PteTable>(
-    span: &PteSpan<'_, T>,
-    respect: Respect,
-    mut each: impl FnMut(Pte),
-) -> RunLength {
+pub fn folio_pte_batch<T: PteTable>(span: &PteSpan<'_, T>, respect: Respect) -> RunLength {
     let counting = !T::Arch::ignored(respect);
-    // Only then is taking away the write bit more than a mask.
-    let moves_dirty = respect.dirty && !respect.write;
-    let comparable = |pte: Pte| {
-        let pte = if moves_dirty {
-            T::Arch::wrprotect(pte)
-        } else {
-            pte
-        };
-        Pte::new(pte.raw() & counting)
-    };
+    let comparable = |pte: Pte| Pte::new(pte.raw() & counting);
     let first = span.first;
     let step = T::Arch::pfn_step(first);
     // INVARIANT: A span has a first PTE.
@@ -306,7 +285,6 @@ pub fn folio_pte_batch<T: PteTable>(
         if comparable(pte) != expected {
             break;
         }
-        each(pte);
         let more = u64::from(T::pte_batch_hint(&at, pte).get());
         expected = expected.advanced(step, more);
         nr = nr.wrapping_add(more);
@@ -357,7 +335,7 @@ mod tests {
         }
 
         fn length(&self, respect: Respect) -> RunLength {
-            folio_pte_batch(&PteSpan::new(self), respect, |_| ())
+            folio_pte_batch(&PteSpan::new(self), respect)
         }
 
         fn run(&self, respect: Respect) -> u32 {
@@ -368,11 +346,7 @@ mod tests {
     // SAFETY: The words differ in `STEP` for each page frame.
     unsafe impl PteArch for Words {
         fn ignored(respect: Respect) -> u64 {
-            respect.ignored(YOUNG, WRITE, SOFT_DIRTY, DIRTY)
-        }
-
-        fn wrprotect(pte: Pte) -> Pte {
-            Pte::new(pte.raw() & !WRITE)
+            respect.ignored(YOUNG, DIRTY, WRITE, SOFT_DIRTY)
         }
 
         fn pfn_step(_pte: Pte) -> u64 {
@@ -405,21 +379,10 @@ mod tests {
     }
 
     #[test]
-    fn young_never_ends_a_run() {
-        let words = Words::new([0, YOUNG, 0, YOUNG, 0, 0, YOUNG, 0]);
+    fn young_and_dirty_never_end_a_run() {
+        let words = Words::new([0, YOUNG, 0, YOUNG | DIRTY, DIRTY, 0, YOUNG, 0]);
         assert_eq!(words.run(Respect::NOTHING), 8);
         assert_eq!(words.run(Respect::TO_RESTORE), 8);
-    }
-
-    #[test]
-    fn dirty_ends_a_run_if_respected() {
-        let words = Words::new([0, 0, 0, DIRTY, 0, 0, 0, 0]);
-        assert_eq!(words.run(Respect::TO_RESTORE), 8);
-        let dirty = Respect {
-            dirty: true,
-            ..Respect::NOTHING
-        };
-        assert_eq!(words.run(dirty), 3);
     }
 
     #[test]
@@ -466,13 +429,6 @@ mod tests {
         assert_eq!(words.run(Respect::NOTHING), 8);
         words.hint = u32::MAX;
         assert_eq!(words.run(Respect::NOTHING), 8);
-    }
-
-    #[test]
-    fn a_span_has_read_its_first_pte() {
-        let words = Words::new([OTHER | WRITE, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(PteSpan::new(&words).first().raw(), OTHER | WRITE);
-        assert_eq!(words.run(Respect::NOTHING), 1);
     }
 
     #[test]

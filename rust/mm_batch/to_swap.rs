@@ -25,7 +25,6 @@ use crate::{
     unmap::{
         ClearedRun,
         Part,
-        PteRun,
         UnmapWalk, //
     }, //
 };
@@ -133,23 +132,22 @@ pub unsafe trait SwapWalk: UnmapWalk {
 }
 
 impl<W: SwapWalk> ClearedRun<W> {
-    /// Counts a swap entry for each page. If that fails the run is restored: the folio is not in
-    /// the swap cache, at which this warns, or there is no memory for counts that are at their
-    /// maximum.
+    /// Counts a swap entry for each page. It fails if the folio is not in the swap cache, at which
+    /// this warns, or if there is no memory for counts that are at their maximum. The error is the
+    /// length of the run, which is mapped again.
     #[inline]
-    pub fn count_swap_entries(self) -> Result<CountedRun<W>, PteRun<W>> {
+    pub fn count_swap_entries(self) -> Result<CountedRun<W>, RunLength> {
         let (walk, nr) = (self.walk(), self.part().nr());
         if !walk.folio_test_swapcache() {
             walk.warn_swapcache();
-            return Err(self.restore());
+            return Err(nr);
         }
         // SAFETY: The run is cleared, and its folio is in the swap cache.
-        if unsafe { walk.folio_dup_swap_pages(nr) } {
-            // INVARIANT: The entries were counted just now.
-            Ok(CountedRun(self))
-        } else {
-            Err(self.restore())
+        if !unsafe { walk.folio_dup_swap_pages(nr) } {
+            return Err(nr);
         }
+        // INVARIANT: The entries were counted just now.
+        Ok(CountedRun(self))
     }
 }
 
@@ -159,6 +157,29 @@ impl<W: SwapWalk> ClearedRun<W> {
 /// Dropped, the counts are put back, and then the run is mapped again. Leaked (`mem::forget`), it
 /// stays cleared, and the counts stay taken.
 ///
+/// # Examples
+///
+/// ```
+/// use mm_batch::unmap::PteRun;
+/// use mm_shim::{
+///     folio::Folio,
+///     pte::{pte, WRITE},
+///     swap::Slots,
+///     unmap::{Layout, Mm},
+/// };
+///
+/// let folio = Folio::in_swap_cache(8, 2, Slots::new(64, &[0, 0], None));
+/// folio.map(2);
+/// let words = [pte(8, WRITE), pte(9, WRITE)];
+/// let mm = Mm::new(Layout::anonymous(2), &words);
+/// mm.walk(&folio, 0, |walk| {
+///     let run = PteRun::longest(walk).clear().count_swap_entries().unwrap();
+///     assert_eq!(mm.table.words(), [0, 0]);
+///     drop(run);
+///     assert_eq!(mm.table.words(), words);
+/// });
+/// ```
+///
 /// # Invariants
 ///
 /// An entry is counted for each page of the run.
@@ -167,14 +188,15 @@ impl<W: SwapWalk> ClearedRun<W> {
 pub struct CountedRun<W: SwapWalk>(ClearedRun<W>);
 
 impl<W: SwapWalk> CountedRun<W> {
-    /// Asks for pins, if a page of the run is exclusive. If one may be pinned, the run is restored.
-    /// No page can become pinned afterwards, as pinning needs a present PTE.
+    /// Asks for pins, if a page of the run is exclusive. It fails if one may be pinned; the error
+    /// is the length of the run, which is mapped again. No page can become pinned afterwards, as
+    /// pinning needs a present PTE.
     ///
     /// Whether a page is exclusive does not change from here on. A page that is has no other
     /// mapping. One that is not could become so if this mm's mapping were not counted any more,
     /// which it is.
     #[inline]
-    pub fn share(self) -> Result<ShareableRun<W>, PteRun<W>> {
+    pub fn share(self) -> Result<ShareableRun<W>, RunLength> {
         let (walk, run) = (self.0.walk(), self.0.part());
         // SAFETY: `run` is all of the run.
         let first = unsafe { walk.page_anon_exclusive_batch(run) };
@@ -185,20 +207,11 @@ impl<W: SwapWalk> CountedRun<W> {
             // its taker sees that the PTE is gone.
             walk.smp_mb();
             if walk.folio_maybe_dma_pinned() {
-                self.put();
-                return Err(self.into_cleared().restore());
+                return Err(run.nr());
             }
         }
         // INVARIANT: Nothing is pinned, or nothing is exclusive, as was asked just now.
         Ok(ShareableRun { run: self, first })
-    }
-
-    /// Puts the counts back. The caller ends with the run.
-    #[inline]
-    fn put(&self) {
-        let nr = self.0.part().nr();
-        // SAFETY: By the invariants, they were counted, and none is written.
-        unsafe { self.0.walk().folio_put_swap_pages(nr) }
     }
 
     /// The run, whose counts are not put back any more when it is dropped.
@@ -213,7 +226,9 @@ impl<W: SwapWalk> CountedRun<W> {
 impl<W: SwapWalk> Drop for CountedRun<W> {
     #[inline]
     fn drop(&mut self) {
-        self.put();
+        let nr = self.0.part().nr();
+        // SAFETY: By the invariants, they were counted, and none is written.
+        unsafe { self.0.walk().folio_put_swap_pages(nr) }
     }
 }
 

@@ -175,7 +175,7 @@ pub type Part<W> = PtePart<Arch<W>>;
 /// The longest run from the walk's PTE on.
 #[inline]
 fn longest<W: UnmapWalk>(walk: &W, respect: Respect) -> RunLength {
-    folio_pte_batch(&PteSpan::new(walk.view()), respect, |_| ())
+    folio_pte_batch(&PteSpan::new(walk.view()), respect)
 }
 
 /// A run of present PTEs, found and not touched, that can be restored.
@@ -224,6 +224,23 @@ impl<W: UnmapWalk> PteRun<W> {
 
 /// A run of present PTEs that may differ in their write and soft-dirty bits, and so can only be
 /// unmapped for good.
+///
+/// # Examples
+///
+/// ```
+/// use mm_batch::unmap::MixedRun;
+/// use mm_shim::{
+///     folio::Folio,
+///     pte::{pte, WRITE},
+///     unmap::{Layout, Mm},
+/// };
+///
+/// let folio = Folio::new(8, 2);
+/// folio.map(2);
+/// let mm = Mm::new(Layout::file(2), &[pte(8, WRITE), pte(9, 0)]);
+/// mm.walk(&folio, 0, |walk| assert_eq!(MixedRun::longest(walk).unmap().get(), 2));
+/// assert_eq!((folio.mapcount(), mm.table.words()), (0, vec![0, 0]));
+/// ```
 ///
 /// # Invariants
 ///

@@ -279,11 +279,7 @@ pub struct Arch;
 // SAFETY: They are what crate::pte says.
 unsafe impl PteArch for Arch {
     fn ignored(respect: Respect) -> u64 {
-        respect.ignored(YOUNG, WRITE, SOFT_DIRTY, DIRTY)
-    }
-
-    fn wrprotect(pte: Pte) -> Pte {
-        Pte::new(pte.raw() & !WRITE)
+        respect.ignored(YOUNG, DIRTY, WRITE, SOFT_DIRTY)
     }
 
     fn pfn_step(_pte: Pte) -> u64 {

@@ -14,10 +14,7 @@ use crate::ptes::{
 };
 use mm_batch::{
     file_unmap::unmap_run,
-    pte::{
-        Pte,
-        Respect, //
-    },
+    pte::Respect,
     pte_run::{
         folio_pte_batch,
         PteSpan,
@@ -37,7 +34,6 @@ use mm_shim::{
         PRESENT,
         UFFD_WP,
         UFFD_WP_MARKER,
-        WRITE,
         YOUNG, //
     },
     swap::Slots,
@@ -49,11 +45,7 @@ use mm_shim::{
 use proptest::prelude::*;
 
 fn respect() -> impl Strategy<Value = Respect> {
-    any::<(bool, bool, bool)>().prop_map(|(write, soft_dirty, dirty)| Respect {
-        write,
-        soft_dirty,
-        dirty,
-    })
+    any::<(bool, bool)>().prop_map(|(write, soft_dirty)| Respect { write, soft_dirty })
 }
 
 /// The length of a run that was unmapped, or that was kept.
@@ -130,27 +122,16 @@ fn one_by_one(case: &Case) -> Vec<u64> {
 proptest! {
     #![proptest_config(crate::cases(4096))]
 
-    /// The length, and what is merged, for any set of bits to respect.
+    /// For any set of bits to respect.
     #[test]
     fn a_run_is_as_long_as_one_by_one(case in case(false), respect in respect()) {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
         let nr = case.run(case.at, respect);
-        let ((got, merged), _) = mm.walk(&folio, case.at, |walk| {
-            let span = PteSpan::new(&walk);
-            let mut merged = span.first().raw();
-            let got = folio_pte_batch(&span, respect, |pte: Pte| merged |= pte.raw());
-            (got.get() as usize, merged)
+        let (got, _) = mm.walk(&folio, case.at, |walk| {
+            folio_pte_batch(&PteSpan::new(&walk), respect).get() as usize
         });
         prop_assert_eq!(got, nr);
-        let union = case.words[case.at..case.at + nr].iter().fold(0, |all, word| all | word);
-        let bits = WRITE | YOUNG | DIRTY;
-        // A group is gathered whole, also where the run ends within.
-        prop_assert_eq!(merged & union & bits, union & bits);
-        let last = case.at + nr - 1;
-        if case.words[case.at] & CONT == 0 && case.words[last] & CONT == 0 {
-            prop_assert_eq!(merged & bits, union & bits);
-        }
     }
 
     /// A file folio is gone from its VMA, whatever it looked like, and nothing else is touched.

@@ -35,7 +35,6 @@ pub(crate) const PFN: usize = 0x1000;
 pub(crate) const RESTORABLE: Respect = Respect {
     write: true,
     soft_dirty: true,
-    dirty: false,
 };
 
 /// A piece of address space.
@@ -154,8 +153,7 @@ impl Case {
     /// The PTEs of the run from `at` on, looked at one by one.
     pub(crate) fn run(&self, at: usize, respect: Respect) -> usize {
         let counting = |word: u64| {
-            word & !YOUNG
-                & !if respect.dirty { 0 } else { DIRTY }
+            word & !(YOUNG | DIRTY)
                 & !if respect.soft_dirty { 0 } else { SOFT_DIRTY }
                 & !if respect.write { 0 } else { WRITE }
         };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Runs of PTEs as x86 has them: taking away the write bit moves the dirty bit to a saved one, and
-//! the frame of a PROT_NONE entry is inverted, so that it goes down.
+//! Runs of PTEs as x86 has them: one without the write bit has its dirty bit elsewhere, and the
+//! frame of a PROT_NONE entry is inverted, so that it goes down.
 //!
-//! C: `pte_mksaveddirty()`, `pte_wrprotect()` and `pte_advance_pfn()`,
-//! arch/x86/include/asm/pgtable.h, 7.3, and `protnone_mask()`, pgtable-invert.h beside it.
+//! C: `pte_mksaveddirty()` and `pte_advance_pfn()`, arch/x86/include/asm/pgtable.h, 7.3, and
+//! `protnone_mask()`, pgtable-invert.h beside it.
 
 use mm_batch::{
     pte::{
@@ -56,16 +56,7 @@ struct X86;
 unsafe impl PteArch for X86 {
     /// What `pte_mkold()`, `pte_wrprotect()` with `pte_mkclean()`, and `pte_clear_soft_dirty()` take.
     fn ignored(respect: Respect) -> u64 {
-        respect.ignored(YOUNG, WRITE, SOFT_DIRTY, DIRTY | SAVED_DIRTY)
-    }
-
-    fn wrprotect(pte: Pte) -> Pte {
-        let word = pte.raw() & !WRITE;
-        Pte::new(if word & DIRTY != 0 {
-            word & !DIRTY | SAVED_DIRTY
-        } else {
-            word
-        })
+        respect.ignored(YOUNG, DIRTY | SAVED_DIRTY, WRITE, SOFT_DIRTY)
     }
 
     fn pfn_step(pte: Pte) -> u64 {
@@ -125,8 +116,8 @@ fn words() -> impl Strategy<Value = Vec<u64>> {
             let word = |(i, few): (u64, u64)| {
                 let bits = kind | most ^ few;
                 // Without the write bit, a dirty PTE has the saved one.
-                let bits = if bits & WRITE == 0 {
-                    X86::wrprotect(Pte::new(bits)).raw()
+                let bits = if bits & (WRITE | DIRTY) == DIRTY {
+                    bits & !DIRTY | SAVED_DIRTY
                 } else {
                     bits
                 };
@@ -137,14 +128,13 @@ fn words() -> impl Strategy<Value = Vec<u64>> {
 }
 
 /// What counts of a PTE, said without masks.
-fn counting(word: u64, respect: Respect) -> (u64, bool, bool, bool, bool) {
+fn counting(word: u64, respect: Respect) -> (u64, bool, bool, bool) {
     let bit = |respected: bool, bits| respected && word & bits != 0;
     (
         pfn(word),
         inverted(word),
         bit(respect.write, WRITE),
         bit(respect.soft_dirty, SOFT_DIRTY),
-        bit(respect.dirty, DIRTY | SAVED_DIRTY),
     )
 }
 
@@ -156,16 +146,15 @@ proptest! {
         words in words(),
         write: bool,
         soft_dirty: bool,
-        dirty: bool,
     ) {
-        let respect = Respect { write, soft_dirty, dirty };
-        let (frame, kind, w, s, d) = counting(words[0], respect);
+        let respect = Respect { write, soft_dirty };
+        let (frame, kind, w, s) = counting(words[0], respect);
         let nr = (0..)
             .zip(&words)
-            .take_while(|&(i, &word)| counting(word, respect) == (frame + i, kind, w, s, d))
+            .take_while(|&(i, &word)| counting(word, respect) == (frame + i, kind, w, s))
             .count();
         let table = Words(words);
-        let got = folio_pte_batch(&PteSpan::new(&table), respect, |_| ());
+        let got = folio_pte_batch(&PteSpan::new(&table), respect);
         prop_assert_eq!(got.get() as usize, nr);
     }
 }

@@ -84,25 +84,15 @@ pub(super) struct Arch;
 unsafe impl PteArch for Arch {
     #[inline]
     fn ignored(respect: Respect) -> u64 {
-        let Respect {
-            write,
-            soft_dirty,
-            dirty,
-        } = respect;
+        let Respect { write, soft_dirty } = respect;
         // SAFETY: It works on constants.
-        unsafe { bindings::mm_batch_pte_batch_ignored(write, soft_dirty, dirty) }
-    }
-
-    #[inline]
-    fn wrprotect(pte: Pte) -> Pte {
-        // SAFETY: It touches no memory of the caller's. (Xen PV looks the frame up in a table of
-        // its own, which has an answer for each.)
-        Pte::new(unsafe { bindings::mm_batch_pte_wrprotect(pte.raw()) })
+        unsafe { bindings::mm_batch_pte_batch_ignored(write, soft_dirty) }
     }
 
     #[inline]
     fn pfn_step(pte: Pte) -> u64 {
-        // SAFETY: It touches no memory of the caller's, as `wrprotect()` above.
+        // SAFETY: It touches no memory of the caller's. (Xen PV looks the frame up in a table of
+        // its own, which has an answer for each.)
         unsafe { bindings::mm_batch_pte_pfn_step(pte.raw()) }
     }
 

@@ -33,7 +33,7 @@ fn mapped(layout: Layout, bits: [u64; 4]) -> (Mm, Folio) {
 
 /// The run of all four.
 fn whole(walk: &Walk<'_>) -> RunLength {
-    folio_pte_batch(&PteSpan::new(walk), Respect::NOTHING, |_| ())
+    folio_pte_batch(&PteSpan::new(walk), Respect::NOTHING)
 }
 
 fn file() -> (Mm, Folio) {

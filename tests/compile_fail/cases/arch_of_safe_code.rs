@@ -17,9 +17,6 @@ impl PteArch for Mine {
     fn ignored(_: Respect) -> u64 {
         u64::MAX
     }
-    fn wrprotect(pte: Pte) -> Pte {
-        pte
-    }
     fn pfn_step(_: Pte) -> u64 {
         0
     }
