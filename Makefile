@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 verbs := test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate meter profile mutants mutants-kernel \
-	series import export patches-check versions same-source lint full soak stale prove-fresh clean
+	series import export patches-check versions same-source report lint full soak stale prove-fresh clean
 .PHONY: help given $(verbs)
 
 # What may be given reaches the tools by the environment. In a recipe it would be a part of the shell's text.
@@ -57,7 +57,7 @@ kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min beyond make kernel and make uml)
 	@$(mmb) uml >/dev/null
 	@METER=1 $(mmb) kernel >/dev/null
-	@METER=1 $(with) workshop $(with) kernel python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
+	@METER=1 $(with) workshop $(with) kernel $(with) report python3 -m unittest discover -v -s tests/tools -p 'test_*.py'
 
 shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
@@ -70,6 +70,9 @@ meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (
 
 profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
 	@METER=1 $(mmb) profile
+
+report: ## the documents that have figures, and their plots, of report/ and docs/templates/ (5 s; first 1 min, 40 MB)
+	@$(with) kernel $(with) report python3 -m mmb report
 
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether planted bugs apply (2 min)
 	@tests/tools/lint

@@ -34,7 +34,7 @@ threads_programs="qemu-system-x86_64"
 workshop_packages="ninja-build"
 workshop_programs="ninja"
 
-# For boots with a host thread per guest CPU: with these QEMU 7.2 ends some of them in an oops (README, limits).
+# For boots with a host thread per guest CPU: with these QEMU 7.2 ends some of them in an oops (docs/measuring.md).
 threads_suites="$tools_suite $tools_suite-backports"
 threads_packages="qemu-system-x86/$tools_suite-backports qemu-system-common/$tools_suite-backports
 	qemu-system-data/$tools_suite-backports seabios/$tools_suite-backports"
@@ -51,6 +51,9 @@ source_package=linux-source-7.3
 config_package=linux-config-7.3
 # What the series is tried on beside it, in these suites and experimental.
 other_packages="linux-source-7.3 linux-source-7.4"
+
+# What fills in and draws the documents' figures, from Python's registry: in these versions, as others draw other bytes.
+report_wheels="matplotlib==3.9.4 jinja2==3.1.6"
 
 # Crates that are built: the newest that rustc 1.85 builds, and the kernel accepts.
 bindgen_version=0.72.1

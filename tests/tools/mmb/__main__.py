@@ -14,6 +14,7 @@ from .guest import payload, rootfs
 from .suites import kselftest, kunit
 from .suites.mutants import mutants_kernel
 from .measure import evaluate, profile
+from .measure.documents import make_report
 from .measure.meter import meter
 from .series.branch import make_export, make_import
 from .series.check import checkpatch_series, patches_check, versions
@@ -105,6 +106,7 @@ VERBS = {
     "evaluate": lambda args: evaluate.evaluate(args.arch, args.scale),
     "meter": lambda args: meter(args.arch),
     "profile": lambda args: profile.profile(args.arch),
+    "report": lambda args: make_report(args.check),
     "stage": do_stage,
     "series": lambda args: make_series(),
     "patches-check": lambda args: patches_check(args.arch),
@@ -127,6 +129,7 @@ def main():
     parser.add_argument("verb", choices=VERBS)
     parser.add_argument("name", nargs="?", help="of a step, or of a kernel of make full")
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
+    parser.add_argument("--check", action="store_true", help="report: say what differs, and write nothing")
     args = parser.parse_args()
     # tests/tools/given has seen what the environment has.
     args.arch, args.scale = os.environ.get("ARCH") or "x86_64", os.environ.get("SCALE") or "short"

@@ -37,7 +37,7 @@ ICOUNT = ["-accel", "tcg", "-icount", "shift=0,sleep=off"]
 # So for what is to be in step and not to be timed: a guest's second is that much less work.
 IN_STEP = ["-accel", "tcg", "-icount", "shift=4,sleep=off"]
 # One host thread for all CPUs: with a thread for each, QEMU 7.2 ends some boots in an int3
-# oops while static keys are switched, and QEMU 10 was not seen to (README, limits).
+# oops while static keys are switched, and QEMU 10 was not seen to (docs/measuring.md).
 SMP = ["-accel", "tcg,thread=single"]
 THREADS = ["-accel", "tcg,thread=multi"]
 THREADS_QEMU = 10

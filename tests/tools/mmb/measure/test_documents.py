@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Documents are what their templates and the figures make, each time the same."""
+
+import json
+import re
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from ..base.cache import TOP
+from ..base.errors import FAIL, PASS, Error
+from . import documents, figures
+
+
+def entry(mode, median, metric="insn"):
+    return {"path": "p", "workload": "row", "metric": metric, "mode": mode, "median": median, "published": None}
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = Path(folder.name)
+        (self.top / "docs/templates").mkdir(parents=True)
+        for name in figures.REPORTS.values():
+            (self.top / "report" / name).mkdir(parents=True)
+            (self.top / "report" / name / "results.json").write_text(json.dumps(
+                {"results": [entry("off", 1000.0), entry("c", 200.0), entry("rust", 100.0), entry("off", 8.0, "more")]}))
+        for module in (documents, figures):
+            patch = mock.patch.object(module, "TOP", self.top)
+            patch.start()
+            self.addCleanup(patch.stop)
+        patches = (mock.patch.object(documents, "TEMPLATES", self.top / "docs/templates"),
+                   mock.patch.dict("sys.modules", {"mmb.measure.plots": mock.Mock(PLOTS={"p": self.draw})}))
+        for patch in patches:
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    @staticmethod
+    def draw(_, file):
+        file.write_text("a plot\n")
+
+    def template(self, text):
+        (self.top / "docs/templates/README.md.j2").write_text(text)
+
+    def test_filled_in(self):
+        self.template('{{ release.ratio("row", "off", "rust")|shown }} {{ release.median("row", "none")|shown }} '
+                      '{{ release.ratio("row", "rust", "c")|percent }} {{ release.ratios("p", "rust", "c")|span(1) }}\n')
+        self.assertEqual(documents.make_report(), PASS)
+        self.assertEqual((self.top / "README.md").read_text().splitlines()[2:], ["10.00 - -50 % 0.5 to 0.5"])
+        self.assertEqual((self.top / "docs/plots/p.svg").read_text(), "a plot\n")
+
+    def test_what_differs_is_named_and_left(self):
+        self.template("1\n")
+        documents.make_report()
+        self.assertEqual(documents.make_report(check=True), PASS)
+        for place in ("README.md", "docs/plots/p.svg", "docs/plots/gone.svg"):
+            before = (self.top / place).read_text() if (self.top / place).exists() else None
+            (self.top / place).write_text("by hand\n")
+            self.assertEqual(documents.make_report(check=True), FAIL, place)
+            self.assertEqual((self.top / place).read_text(), "by hand\n")
+            documents.make_report()
+            self.assertEqual((self.top / place).read_text() if (self.top / place).exists() else None, before)
+
+    def test_what_was_not_measured_is_an_error(self):
+        for text, said in (('{{ release.median("other", "off") }}', "no row other"),
+                           ('{{ release.median("row", "off", "ns") }}', "no ns row"),
+                           ("{{ nonsense }}", "README.md.j2"), ("{% if %}", "README.md.j2")):
+            self.template(text)
+            with self.assertRaisesRegex(Error, said):
+                documents.make_report()
+
+
+class Plots(unittest.TestCase):
+    def test_the_same_each_time(self):
+        from .plots import PLOTS
+        with tempfile.TemporaryDirectory() as folder:
+            for name, draw in PLOTS.items():
+                files = [Path(folder) / f"{name}{i}.svg" for i in range(2)]
+                for file in files:
+                    draw(figures.all_figures(), file)
+                self.assertEqual(*(file.read_bytes() for file in files))
+
+
+
+class Links(unittest.TestCase):
+    def test_lead_somewhere(self):
+        texts = {file: file.read_text() for file in (TOP / "README.md", *(TOP / "docs").glob("*.md"))}
+        for file, text in texts.items():
+            for link in re.findall(r"\]\(([^)]+)\)", text):
+                place, _, anchor = link.partition("#")
+                target = (file.parent / place).resolve() if place else file
+                self.assertTrue(target.exists(), f"{file.name}: {link}")
+                self.assertTrue(not anchor or f'id="{anchor}"' in texts[target], f"{file.name}: {link}")
+
+
+if __name__ == "__main__":
+    unittest.main()
