@@ -16,15 +16,21 @@
 //! | [`Folio::put_refs`]          | `folio_put_refs()`, include/linux/mm.h                       |
 //! | [`Folio::ref_freeze`]        | `folio_ref_freeze()`, include/linux/page_ref.h               |
 //! | [`Folio::ref_unfreeze`]      | `folio_ref_unfreeze()`, same file                            |
+//! | [`Folio::trylock`]           | `folio_trylock()`, include/linux/pagemap.h                   |
+//! | [`Folio::lock`]              | `folio_lock()`, same file                                    |
+//! | [`Folio::unlock`]            | `folio_unlock()`, mm/filemap.c                               |
+//! | [`Folio::hand_out_again`]    | the allocator, which gives the struct to another owner       |
 //!
 //! Every folio is a large one, of a kernel with transparent huge pages: of a small one, or without
 //! `CONFIG_MM_ID`, the mapcount is changed without a lock.
 //!
-//! Left out: the folio lock (whoever unmaps has it), splits, per-page mapcounts, the page cache's
-//! references but for the number given.
+//! Left out: splits, per-page mapcounts, the page cache's references but for the number given. The
+//! folio lock is in a word by itself: the kernel has one for all flags, which would be more to explore
+//! and no more to find. Whoever unmaps has it; [`crate::unmap`] does not ask.
 
 use crate::{
     anon::Anon,
+    lock::BitLock,
     smp,
     swap::Slots,
     sync::{
@@ -62,6 +68,9 @@ pub struct Folio {
     /// The bit spinlock of `folio_lock_large_mapcount()`.
     mapcount_lock: Mutex<()>,
     flags: AtomicUsize,
+    lock: BitLock,
+    /// How often it was handed out again: outside of loom's memory.
+    incarnation: PlainUsize,
     /// Writes that were really made: outside of loom's memory, so never stale.
     written: PlainUsize,
 }
@@ -79,6 +88,8 @@ impl Folio {
             mapcount: AtomicI32::new(0),
             mapcount_lock: Mutex::new(()),
             flags: AtomicUsize::new(0),
+            lock: BitLock::new("folio lock"),
+            incarnation: PlainUsize::new(0),
             written: PlainUsize::new(0),
         }
     }
@@ -113,14 +124,14 @@ impl Folio {
     /// References.
     pub fn ref_count(&self) -> i32 {
         let count = self.refcount.load(Relaxed);
-        step!("folio_ref_count() = {count}");
+        step!("folio {:#x}: folio_ref_count() = {count}", self.pfn);
         count
     }
 
     /// Mappings.
     pub fn mapcount(&self) -> i32 {
         let count = self.mapcount.load(Relaxed);
-        step!("folio_mapcount() = {count}");
+        step!("folio {:#x}: folio_mapcount() = {count}", self.pfn);
         count
     }
 
@@ -129,7 +140,7 @@ impl Folio {
         let _lock = self.lock_mapcount();
         let now = self.mapcount() + nr;
         self.mapcount.store(now, Relaxed);
-        step!("{nr} mappings added: {now}");
+        step!("folio {:#x}: {nr} mappings added: {now}", self.pfn);
     }
 
     /// Takes mappings away.
@@ -142,7 +153,7 @@ impl Folio {
         let left = self.mapcount() - nr;
         assert!(left >= 0, "a mapping was removed twice");
         self.mapcount.store(left, Relaxed);
-        step!("{nr} mappings removed: {left}");
+        step!("folio {:#x}: {nr} mappings removed: {left}", self.pfn);
     }
 
     fn lock_mapcount(&self) -> MutexGuard<'_, ()> {
@@ -162,7 +173,7 @@ impl Folio {
     /// The references come without order: `folio_ref_add()` returns nothing.
     pub fn copy_present_ptes(&self, nr: i32) {
         let count = self.refcount.fetch_add(nr, Relaxed) + nr;
-        step!("folio_ref_add({nr}): {count}");
+        step!("folio {:#x}: folio_ref_add({nr}): {count}", self.pfn);
         self.add_rmap(nr);
     }
 
@@ -175,7 +186,7 @@ impl Folio {
     /// A speculative reference: fails on a folio that is being freed.
     pub fn try_get(&self) -> bool {
         let taken = smp::atomic_inc_not_zero(&self.refcount);
-        step!("folio_try_get() = {taken}");
+        step!("folio {:#x}: folio_try_get() = {taken}", self.pfn);
         taken
     }
 
@@ -186,15 +197,18 @@ impl Folio {
     /// If there are not so many.
     pub fn put_refs(&self, nr: i32) -> bool {
         let left = smp::atomic_sub_return(nr, &self.refcount);
-        step!("folio_put_refs({nr}): {left}");
+        step!("folio {:#x}: folio_put_refs({nr}): {left}", self.pfn);
         assert!(left >= 0, "a reference was dropped twice");
         left == 0
     }
 
     /// Makes `expected` references none, if there are so many: then nobody gets another.
     pub fn ref_freeze(&self, expected: i32) -> bool {
-        let was = smp::atomic_cmpxchg(&self.refcount, expected, 0);
-        step!("folio_ref_freeze({expected}), which are {was}");
+        let was = smp::cmpxchg(&self.refcount, expected, 0);
+        step!(
+            "folio {:#x}: folio_ref_freeze({expected}), which are {was}",
+            self.pfn
+        );
         was == expected
     }
 
@@ -205,20 +219,68 @@ impl Folio {
     /// If somebody got a reference meanwhile.
     pub fn ref_unfreeze(&self, count: i32) {
         assert_eq!(self.ref_count(), 0, "a frozen folio has references");
-        step!("folio_ref_unfreeze({count})");
-        smp::atomic_set_release(&self.refcount, count);
+        step!("folio {:#x}: folio_ref_unfreeze({count})", self.pfn);
+        smp::smp_store_release(&self.refcount, count);
+    }
+
+    /// Locks it, if nobody has it locked. Whether it did.
+    pub fn trylock(&self) -> bool {
+        let locked = self.lock.trylock();
+        step!("folio {:#x}: folio_trylock() = {locked}", self.pfn);
+        locked
+    }
+
+    /// Locks it, and waits for that.
+    pub fn lock(&self) {
+        self.lock.lock();
+        step!("folio {:#x}: folio_lock()", self.pfn);
+    }
+
+    /// Unlocks it.
+    ///
+    /// # Panics
+    ///
+    /// If it is not locked.
+    pub fn unlock(&self) {
+        step!("folio {:#x}: folio_unlock()", self.pfn);
+        self.lock.unlock();
+    }
+
+    /// A folio that nobody has a reference of is somebody else's from now on: clean, with one
+    /// reference. Who has found it by an old pointer, and does not look again behind
+    /// [`try_get`](Self::try_get), now has a reference of what is not his.
+    ///
+    /// # Panics
+    ///
+    /// If somebody has a reference, or has it locked.
+    pub fn hand_out_again(&self) {
+        assert_eq!(self.ref_count(), 0, "a folio with references is handed out");
+        assert!(self.lock.trylock(), "a locked folio is handed out");
+        self.lock.unlock();
+        self.flags.store(0, Relaxed);
+        let now = self.incarnation.fetch_add(1, SeqCst) + 1;
+        step!(
+            "folio {:#x}: is handed out again, for the {now}. time",
+            self.pfn
+        );
+        smp::smp_store_release(&self.refcount, 1);
+    }
+
+    /// How often it was handed out again. What a test compares, and no code can know.
+    pub fn incarnation(&self) -> usize {
+        self.incarnation.load(SeqCst)
     }
 
     /// Sets the dirty flag.
     pub fn mark_dirty(&self) {
         self.flags.fetch_or(DIRTY, Relaxed);
-        step!("folio_mark_dirty()");
+        step!("folio {:#x}: folio_mark_dirty()", self.pfn);
     }
 
     /// The dirty flag.
     pub fn is_dirty(&self) -> bool {
         let dirty = self.flags.load(Relaxed) & DIRTY != 0;
-        step!("folio_test_dirty() = {dirty}");
+        step!("folio {:#x}: folio_test_dirty() = {dirty}", self.pfn);
         dirty
     }
 
@@ -226,7 +288,7 @@ impl Folio {
     pub fn test_clear_dirty(&self) -> bool {
         smp::smp_mb();
         let dirty = self.flags.fetch_and(!DIRTY, Relaxed) & DIRTY != 0;
-        step!("folio_test_clear_dirty() = {dirty}");
+        step!("folio {:#x}: folio_test_clear_dirty() = {dirty}", self.pfn);
         smp::place_to_switch(&self.flags);
         smp::smp_mb();
         dirty
@@ -250,7 +312,7 @@ impl Folio {
     /// A write to its content.
     pub fn write(&self) {
         self.written.fetch_add(1, SeqCst);
-        step!("the folio's content is written");
+        step!("folio {:#x}: its content is written", self.pfn);
     }
 
     /// The writes to its content so far.
@@ -275,6 +337,42 @@ mod tests {
             assert!(folio.try_get());
             assert_eq!(folio.ref_count(), 2);
         });
+    }
+
+    #[test]
+    fn a_folio_is_handed_out_again() {
+        explore(|| {
+            let folio = Folio::new(8, 1);
+            folio.mark_dirty();
+            assert!(folio.trylock() && !folio.trylock());
+            folio.unlock();
+            assert!(folio.put_refs(1));
+            folio.hand_out_again();
+            assert_eq!((folio.incarnation(), folio.ref_count()), (1, 1));
+            assert!(!folio.is_dirty() && folio.try_get());
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "a folio with references is handed out")]
+    fn a_folio_with_references_is_not_handed_out() {
+        explore(|| Folio::new(8, 1).hand_out_again());
+    }
+
+    #[test]
+    #[should_panic(expected = "a locked folio is handed out")]
+    fn a_locked_folio_is_not_handed_out() {
+        explore(|| {
+            let folio = Folio::new(8, 1);
+            assert!(folio.trylock() && folio.put_refs(1));
+            folio.hand_out_again();
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "the folio lock is unlocked twice")]
+    fn a_folio_unlocked_twice_is_noticed() {
+        explore(|| Folio::new(8, 1).unlock());
     }
 
     #[test]

@@ -13,7 +13,10 @@
 //! | [`lists`]       | the allocator's end: who may be freed, and how      | trusted model        |
 //! | [`contig_free`] | `ContigMm`: counts, prepare, zones, sections        | trusted model        |
 //! | [`pte`]         | PTEs, and what hardware does to them meanwhile      | trusted model        |
-//! | [`folio`]       | a folio's counts and flags, another mm              | trusted model        |
+//! | [`folio`]       | a folio's counts, flags and lock, another mm        | trusted model        |
+//! | [`lock`]        | locks of one bit                                    | trusted model        |
+//! | [`percpu`]      | per-CPU data, preemption                            | trusted model        |
+//! | [`raced`]       | plain memory, which must not be raced for           | loom's own check     |
 //! | [`anon`]        | AnonExclusive, how often a folio is pinned          | trusted model        |
 //! | [`gup`]         | GUP-fast, that takes a reference or a pin           | trusted model        |
 //! | [`swap`]        | the swap slots of a folio, and their counts         | trusted model        |
@@ -69,9 +72,14 @@ pub mod gup;
 #[forbid(unsafe_code)]
 pub mod lists;
 #[forbid(unsafe_code)]
+pub mod lock;
+#[forbid(unsafe_code)]
 pub mod page;
 #[forbid(unsafe_code)]
+pub mod percpu;
+#[forbid(unsafe_code)]
 pub mod pte;
+pub mod raced;
 pub mod reclaim;
 #[forbid(unsafe_code)]
 pub mod smp;
@@ -86,3 +94,5 @@ pub mod unmap;
 #[cfg(loom)]
 pub use check::model;
 pub use check::order;
+#[cfg(shuttle)]
+pub use check::random;

@@ -36,7 +36,6 @@ use crate::{
         PRESENT,
         SWP_EXCLUSIVE, //
     },
-    smp,
     sync::{
         atomic::{
             AtomicI32,
@@ -84,7 +83,6 @@ pub use spec::{
 mod tests;
 
 /// The lock bit.
-const LOCKED: u32 = 0;
 
 /// One folio.
 #[derive(Debug)]
@@ -92,9 +90,6 @@ pub struct Folio {
     /// Its counts, its dirty flag, its pins.
     pub core: folio::Folio,
     mapcount: AtomicI32,
-    /// A word by itself: the kernel has one for all, which would be more to explore and no more to
-    /// find.
-    lock: AtomicU64,
     flags: AtomicU64,
     mapping: AtomicU64,
     /// Whether it is of no file.
@@ -133,6 +128,9 @@ impl Folio {
         if spec.dirty {
             core.mark_dirty();
         }
+        if spec.locked {
+            core.lock();
+        }
         let flags = spec
             .flags
             .iter()
@@ -140,7 +138,6 @@ impl Folio {
         let folio = Self {
             core,
             mapcount: AtomicI32::new(mapped),
-            lock: AtomicU64::new(u64::from(spec.locked)),
             flags: AtomicU64::new(flags),
             mapping: AtomicU64::new(0),
             anon: spec.mapping == Mapping::Swap,
@@ -168,14 +165,14 @@ impl Folio {
     /// A flag.
     pub fn test(&self, flag: Flag) -> bool {
         let set = self.flags.load(Relaxed) & (1 << flag as u32) != 0;
-        step!("{flag:?} = {set}");
+        step!("folio {:#x}: {flag:?} = {set}", self.core.pfn);
         set
     }
 
     /// Sets a flag.
     pub fn set(&self, flag: Flag) {
         self.flags.fetch_or(1 << flag as u32, Relaxed);
-        step!("{flag:?}");
+        step!("folio {:#x}: {flag:?}", self.core.pfn);
     }
 
     /// `folio_evictable()`.
@@ -185,7 +182,7 @@ impl Folio {
 
     fn test_and_clear(&self, flag: Flag) -> bool {
         let was = self.flags.fetch_and(!(1 << flag as u32), Relaxed) & (1 << flag as u32) != 0;
-        step!("{flag:?} was {was}, and is not");
+        step!("folio {:#x}: {flag:?} was {was}, and is not", self.core.pfn);
         was
     }
 
@@ -196,9 +193,7 @@ impl Folio {
 
     /// Locks it, unless somebody has: whether it did.
     pub fn trylock(&self) -> bool {
-        let locked = !smp::test_and_set_bit_lock(LOCKED, &self.lock);
-        step!("folio_trylock() = {locked}");
-        locked
+        self.core.trylock()
     }
 
     /// Unlocks it.
@@ -207,15 +202,13 @@ impl Folio {
     ///
     /// If it is not locked.
     pub fn unlock(&self) {
-        step!("folio_unlock()");
-        let locked = smp::clear_bit_unlock(LOCKED, &self.lock);
-        assert!(locked, "a folio was unlocked twice");
+        self.core.unlock();
     }
 
     /// What it is of; who has it locked knows.
     pub fn mapping(&self) -> Option<Mapping> {
         let mapping = MAPPINGS[self.mapping.load(Relaxed) as usize];
-        step!("folio_mapping() = {mapping:?}");
+        step!("folio {:#x}: folio_mapping() = {mapping:?}", self.core.pfn);
         mapping
     }
 
@@ -228,7 +221,7 @@ impl Folio {
     /// A mapping more, or one less: an atomic operation without order.
     fn add_rmap(&self, nr: i32) {
         let now = self.mapcount.fetch_add(nr, Relaxed) + nr;
-        step!("mapped by {now} PTEs");
+        step!("folio {:#x}: mapped by {now} PTEs", self.core.pfn);
         assert!(now >= 0, "a mapping was removed twice");
     }
 
@@ -247,7 +240,10 @@ impl Folio {
     /// Its content goes to swap.
     fn store(&self) {
         let content = self.content();
-        step!("{content} writes are written out");
+        step!(
+            "folio {:#x}: {content} writes are written out",
+            self.core.pfn
+        );
         self.stored.store(content, SeqCst);
     }
 

@@ -24,20 +24,53 @@ pub use chosen::{
     thread, //
 };
 
-/// A line of a replay's log: what a thread of the model did, with the values that it read or wrote.
+/// A line of a replay's log: what a thread of the model did, with the values that it read or wrote,
+/// as `format!()` takes it. `LOOM_LOG=mm_shim=trace` shows the lines of the shim and of models alike.
 #[cfg(loom)]
+#[macro_export]
 macro_rules! step {
     ($($what:tt)*) => {
-        tracing::trace!(by = ?loom::thread::current().id(), $($what)*)
+        $crate::sync::tracing::trace!(
+            target: "mm_shim",
+            by = %$crate::sync::current(),
+            $($what)*
+        )
     };
 }
+/// Without loom there is no log.
 #[cfg(not(loom))]
+#[macro_export]
 macro_rules! step {
     ($($what:tt)*) => {{
         let _ = format_args!($($what)*);
     }};
 }
-pub(crate) use step;
+pub use step;
+#[cfg(loom)]
+#[doc(hidden)]
+pub use tracing;
+
+/// The name of the running thread of a model, or its number.
+#[cfg(loom)]
+#[doc(hidden)]
+pub fn current() -> String {
+    let thread = thread::current();
+    let number = || format!("{:?}", thread.id());
+    thread.name().map_or_else(number, str::to_string)
+}
+
+/// A thread of a model, with a name for the log.
+///
+/// # Panics
+///
+/// If there are more threads than loom or the machine can have.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> thread::JoinHandle<T> {
+    let builder = thread::Builder::new().name(name.to_string());
+    builder.spawn(run).expect("a thread")
+}
 
 /// Runs `test`: in every interleaving with `--cfg loom`, and in one with `--cfg shuttle`, where
 /// nothing of the shim may be used outside of this or of a model; once without.

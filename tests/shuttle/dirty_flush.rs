@@ -4,16 +4,16 @@
 //! of which may be written to, faulted in, pinned, zapped, moved, truncated and written by somebody
 //! else at any time.
 
-use crate::check::{
-    check,
-    Choice,
-    Seen, //
-};
 use mm_shim::{
     pte::{
         DIRTY,
         WRITE,
         YOUNG, //
+    },
+    random::{
+        check,
+        Choice,
+        Seen, //
     },
     reclaim::{
         list::List,

@@ -7,8 +7,6 @@
 //! depends on an order of memory is for tests/loom.
 
 #[cfg(shuttle)]
-mod check;
-#[cfg(shuttle)]
 mod dirty_flush;
 
 /// So that a run without the cfg says what it did not do.

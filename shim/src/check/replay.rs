@@ -5,14 +5,23 @@
 //! loom can write the path that it is about to take, but to write each makes a run four times as
 //! long. So a run writes one path in [`INTERVAL`]. When an execution fails, the panic hook goes
 //! from the last written path on again, in a thread of its own and writing each path: the last one
-//! is the one that fails. That is before anything unwinds, because an unwinding model may well end
-//! in an abort: what it drops takes locks.
+//! is the one that fails. Then the process ends, with the exit code of a test that panicked. An
+//! unwinding model would drop what other threads were to use, which loom answers with a panic for
+//! each, and the process would end in an abort behind these.
 
 use loom::model::Builder;
 use std::{
+    backtrace::{
+        Backtrace,
+        BacktraceStatus, //
+    },
     cell::RefCell,
     env,
     fs,
+    io::{
+        stderr,
+        Write, //
+    },
     panic,
     path::{
         Path,
@@ -28,10 +37,28 @@ use std::{
     },
     thread, //
 };
+use target::{
+    chosen,
+    quoted,
+    target, //
+};
 use tracing_subscriber::{
     util::SubscriberInitExt,
     EnvFilter, //
 };
+
+mod target;
+
+/// What a test of Rust's that panics exits with.
+const FAILED: i32 = 101;
+
+/// A line for whoever looks at the test: not by `eprintln!()`, whose lines `cargo test` keeps until
+/// the test has ended, which it does not here.
+macro_rules! say {
+    ($($what:tt)*) => {
+        drop(writeln!(stderr(), $($what)*))
+    };
+}
 
 /// Executions between two written paths: a fraction of a second.
 const INTERVAL: usize = 1000;
@@ -50,6 +77,8 @@ enum OnPanic {
     Find(Exploration),
     /// The run that looks for the path has found it.
     Found(Exploration),
+    /// The one execution that is replayed failed.
+    Replayed(Exploration),
 }
 
 /// One model, as often as it must be run.
@@ -122,7 +151,7 @@ impl Exploration {
             self.check(&builder);
         });
         if found.join().is_ok() {
-            eprintln!(
+            say!(
                 "loom: {name} failed in execution {failed_in} and then did not: it is not \
                  deterministic, so loom cannot explore it"
             );
@@ -133,13 +162,13 @@ impl Exploration {
     fn found(&self) {
         let (part, file) = (self.file("part"), self.file("json"));
         match fs::rename(&part, &file) {
-            Ok(()) => eprintln!(
+            Ok(()) => say!(
                 "loom: {} failed in execution {}; to replay that interleaving:\n    {}",
                 self.name(),
                 self.executions.load(SeqCst),
                 command(self, &file)
             ),
-            Err(error) => eprintln!(
+            Err(error) => say!(
                 "loom: the interleaving is lost: {}: {error}",
                 file.display()
             ),
@@ -148,7 +177,7 @@ impl Exploration {
 
     fn replay(&self, file: &Path) {
         assert!(
-            file.file_stem().is_some_and(|stem| stem == self.name()),
+            file.file_stem().is_some_and(|stem| *stem == *self.stem()),
             "{VARIABLE}={} is not of {}: run the model that the file is named after, and no other",
             file.display(),
             self.name()
@@ -174,12 +203,31 @@ impl Exploration {
             .without_time()
             .finish()
             .set_default();
+        install_hook();
+        ON_PANIC.set(Some(OnPanic::Replayed(self.clone())));
         self.check(&builder);
+        ON_PANIC.set(None);
         drop(fs::remove_file(copy));
         println!(
             "loom: {} replayed: this interleaving passes now; without {VARIABLE} all are run",
             self.name()
         );
+    }
+
+    /// What failed.
+    fn tell(&self, info: &panic::PanicHookInfo<'_>) {
+        let trace = Backtrace::capture();
+        let trace = match trace.status() {
+            BacktraceStatus::Captured => trace.to_string(),
+            _ => String::new(),
+        };
+        say!("\n{}: {info}\n{trace}", self.test);
+        if info.to_string().contains(DEADLOCK) {
+            say!(
+                "loom: {}: DEADLOCK: each thread waits for what another holds",
+                self.name()
+            );
+        }
     }
 
     /// A file of this model's, in the build folder that the test is of.
@@ -188,44 +236,45 @@ impl Exploration {
         let build = exe.ancestors().nth(2).expect("a test is in <build>/deps");
         let folder = build.join("interleavings");
         fs::create_dir_all(&folder).expect("a folder in the build folder");
-        folder.join(format!("{}.{extension}", self.name()))
+        folder.join(format!("{}.{extension}", self.stem()))
+    }
+
+    /// The name of its files: of the test binary, the modules and the test, as others may be called
+    /// the same in part.
+    fn stem(&self) -> String {
+        format!("{}.{}", target(), self.test.replace("::", "."))
     }
 }
 
 /// What the user has to type, in the words of whoever ran the test. It runs this test and no other.
 fn command(exploration: &Exploration, file: &Path) -> String {
-    let file = file.display();
+    let file = quoted(&file.display().to_string());
     if env::var_os("MM_BATCH_MAKE").is_some() {
         return format!("make loom T={} REPLAY={file}", exploration.name());
     }
     let exe = env::current_exe().unwrap_or_default();
-    let stem = exe.file_stem().unwrap_or_default().to_string_lossy();
-    let target = stem
-        .rsplit_once('-')
-        .map_or(&*stem, |(target, _hash)| target);
-    // No -p: it would choose other features for the dependencies, and build all of them again.
-    let package = env::var("CARGO_PKG_NAME").unwrap_or_default();
-    let which = if target == package.replace('-', "_") {
-        "--lib".to_string()
-    } else {
-        format!("--test {target}")
-    };
     let profile = if exe.iter().any(|part| part == "release") {
         " --release"
     } else {
         ""
     };
     let flags = env::var("RUSTFLAGS").unwrap_or_else(|_| "--cfg loom".into());
-    let folder = env::var("CARGO_TARGET_DIR")
-        .map_or(String::new(), |dir| format!("CARGO_TARGET_DIR={dir} "));
+    let folder = env::var("CARGO_TARGET_DIR").map_or(String::new(), |dir| {
+        format!("CARGO_TARGET_DIR={} ", quoted(&dir))
+    });
     let test = &exploration.test;
     let (run, only) = if env::var_os("NEXTEST").is_some() {
         ("nextest run", format!("--no-capture -E 'test(={test})'"))
     } else {
         ("test", format!("{test} -- --exact --nocapture"))
     };
+    // No -p: it would choose other features for the dependencies, and build all of them again.
+    let which = chosen();
     format!("{VARIABLE}={file} {folder}RUSTFLAGS=\"{flags}\" cargo {run}{profile} {which} {only}")
 }
+
+/// What loom's panic says of a model of which each thread waits for another.
+const DEADLOCK: &str = "deadlock; threads = ";
 
 fn install_hook() {
     static ONCE: Once = Once::new();
@@ -233,10 +282,18 @@ fn install_hook() {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| match ON_PANIC.take() {
             // The same message, a second time.
-            Some(OnPanic::Found(exploration)) => exploration.found(),
+            Some(OnPanic::Found(exploration)) => {
+                exploration.found();
+                std::process::exit(FAILED);
+            }
             Some(OnPanic::Find(exploration)) => {
-                before(info);
+                exploration.tell(info);
                 exploration.find();
+                std::process::exit(FAILED);
+            }
+            Some(OnPanic::Replayed(exploration)) => {
+                exploration.tell(info);
+                std::process::exit(FAILED);
             }
             None => before(info),
         }));

@@ -79,12 +79,6 @@ fn a_folio_of_the_list_that_is_unlocked_twice_is_noticed() {
 }
 
 #[test]
-#[should_panic(expected = "a folio was unlocked twice")]
-fn a_folio_that_is_unlocked_twice_is_noticed() {
-    explore(|| machine(dirty()).folio(0).unlock());
-}
-
-#[test]
 #[should_panic(expected = "putting back a folio that is not off the list")]
 fn a_folio_that_is_put_back_twice_is_noticed() {
     given(dirty, |_, list| {

@@ -20,14 +20,17 @@ use crate::litmus::{
 };
 use mm_shim::{
     smp::{
-        atomic_cmpxchg,
         atomic_dec_and_test,
         atomic_inc_not_zero,
-        atomic_set_release,
         atomic_sub_return,
+        cmpxchg,
         place_to_switch,
+        smp_load_acquire,
         smp_mb,
-        smp_rmb, //
+        smp_rmb,
+        smp_store_release,
+        smp_wmb,
+        xchg, //
     },
     sync::atomic::{
         AtomicI32,
@@ -117,34 +120,46 @@ orders_after!(smp_sub_orders_after, sub);
 orders_before!(smp_inc_orders_before, atomic_inc_not_zero);
 orders_after!(smp_inc_orders_after, atomic_inc_not_zero);
 
-fn cmpxchg(v: &AtomicI32) -> bool {
-    atomic_cmpxchg(v, START, 0) == START
+fn exchanged(v: &AtomicI32) -> bool {
+    cmpxchg(v, START, 0) == START
 }
-orders_before!(smp_cmpxchg_orders_before, cmpxchg);
-orders_after!(smp_cmpxchg_orders_after, cmpxchg);
+orders_before!(smp_cmpxchg_orders_before, exchanged);
+orders_after!(smp_cmpxchg_orders_after, exchanged);
 
-fn set(v: &AtomicI32) -> bool {
-    atomic_set_release(v, START + 1);
+fn swapped(v: &AtomicI32) -> bool {
+    xchg(v, 0) == START
+}
+orders_before!(smp_xchg_orders_before, swapped);
+orders_after!(smp_xchg_orders_after, swapped);
+
+fn released(v: &AtomicI32) -> bool {
+    smp_store_release(v, START + 1);
     true
 }
-orders_before!(smp_set_orders_before, set);
+orders_before!(smp_store_release_orders_before, released);
 
-#[test]
-fn smp_set_does_not_order_after() {
-    buffering(
-        Vars::counting,
-        |vars| {
-            atomic_set_release(&vars.count, START + 1);
-            is_set(&vars.y)
-        },
-        |vars| {
-            vars.y.store(1, Relaxed);
-            smp_mb();
-            changed(vars)
-        },
-        &[ONE, BOTH, NEITHER],
-    );
+/// What comes after the operation may be done before it.
+macro_rules! does_not_order_after {
+    ($test:ident, $op:expr) => {
+        #[test]
+        fn $test() {
+            buffering(
+                Vars::counting,
+                |vars| {
+                    $op(&vars.count);
+                    is_set(&vars.y)
+                },
+                |vars| {
+                    vars.y.store(1, Relaxed);
+                    smp_mb();
+                    changed(vars)
+                },
+                &[ONE, BOTH, NEITHER],
+            );
+        }
+    };
 }
+does_not_order_after!(smp_store_release_does_not_order_after, released);
 
 /// Where an operation fails, it orders nothing, before it or behind it: a model that relied on it
 /// must fail.
@@ -216,7 +231,7 @@ failed_orders_nothing!(
     smp_failed_cmpxchg_orders_no_writes,
     smp_failed_cmpxchg_orders_no_reads,
     smp_failed_cmpxchg_orders_nothing,
-    cmpxchg
+    exchanged
 );
 
 #[test]
@@ -234,6 +249,63 @@ fn smp_mb_orders_a_write_and_a_read() {
             is_set(&vars.x)
         },
         &[ONE, BOTH],
+    );
+}
+
+fn write_with_smp_wmb(vars: &Vars) {
+    vars.x.store(1, Relaxed);
+    smp_wmb();
+    vars.y.store(1, Relaxed);
+}
+
+#[test]
+fn smp_wmb_orders_writes() {
+    passing(
+        Vars::default,
+        write_with_smp_wmb,
+        read_with_smp_rmb,
+        &[EARLY, SEEN],
+    );
+}
+
+#[test]
+fn smp_wmb_orders_no_reads() {
+    let read = |vars: &Vars| {
+        let first = is_set(&vars.y);
+        smp_wmb();
+        (first, is_set(&vars.x))
+    };
+    passing(
+        Vars::default,
+        write_with_smp_wmb,
+        read,
+        &[EARLY, SEEN, STALE],
+    );
+}
+
+#[test]
+fn smp_load_acquire_orders_reads() {
+    let read = |vars: &Vars| {
+        let first = smp_load_acquire(&vars.y) == 1;
+        (first, is_set(&vars.x))
+    };
+    passing(Vars::default, write_with_smp_wmb, read, &[EARLY, SEEN]);
+}
+
+#[test]
+fn smp_load_acquire_does_not_order_what_is_before() {
+    buffering(
+        Vars::default,
+        |vars| {
+            vars.x.store(1, Relaxed);
+            smp_load_acquire(&vars.y) == 1
+        },
+        |vars| {
+            vars.y.store(1, Relaxed);
+            smp_mb();
+            is_set(&vars.x)
+        },
+        &[ONE, BOTH, NEITHER],
     );
 }
 

@@ -101,6 +101,36 @@ fn taking_and_dropping() {
     });
 }
 
+#[test]
+fn failing_in_front_of_a_thread() {
+    let _running = one_at_a_time();
+    let fail = env::var(FAIL).unwrap_or_default();
+    check(Bound::Exhaustive, &[], move |_| {
+        let page = Arc::new(Page::new(1));
+        let theirs = page.clone();
+        let other = thread::spawn(move || theirs.try_get());
+        assert!(fail.is_empty(), "asked to fail");
+        other.join().expect("a thread panicked");
+    });
+}
+
+#[test]
+fn locking_both() {
+    let _running = one_at_a_time();
+    let fail = env::var(FAIL).unwrap_or_default();
+    check(Bound::Exhaustive, &[], move |_| {
+        let locks = Arc::new([crate::sync::Mutex::new(()), crate::sync::Mutex::new(())]);
+        let theirs = locks.clone();
+        let lock = |locks: &[crate::sync::Mutex<()>; 2], first: usize| {
+            let _first = locks[first].lock().expect("nobody panics");
+            drop(locks[1 - first].lock().expect("nobody panics"));
+        };
+        let other = thread::spawn(move || lock(&theirs, 0));
+        lock(&locks, usize::from(!fail.is_empty()));
+        other.join().expect("a thread panicked");
+    });
+}
+
 /// To replay the one whose name this begins with is not to run this.
 #[test]
 fn drawing_and_panicking_too() {
@@ -117,18 +147,21 @@ fn output(command: &mut Command) -> (bool, String) {
     )
 }
 
+fn process(test: &str, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env::current_exe().expect("a test knows where it is"));
+    command
+        .args([
+            "--exact",
+            &format!("check::replay::tests::{test}"),
+            "--nocapture",
+        ])
+        .env_remove("MM_BATCH_MAKE")
+        .envs(variables.iter().copied());
+    command
+}
+
 fn alone(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
-    let exe = env::current_exe().expect("a test knows where it is");
-    output(
-        Command::new(exe)
-            .args([
-                "--exact",
-                &format!("check::replay::tests::{test}"),
-                "--nocapture",
-            ])
-            .env_remove("MM_BATCH_MAKE")
-            .envs(variables.iter().copied()),
-    )
+    output(&mut process(test, variables))
 }
 
 /// A late failure, and the command that was printed for it: it runs one execution, which fails
@@ -181,8 +214,34 @@ fn a_failure_is_replayed() {
 }
 
 #[test]
-fn a_failure_that_ends_in_an_abort_is_replayed() {
+fn a_failure_that_would_end_in_an_abort_is_replayed() {
     fails_and_is_replayed("drawing_and_aborting", "abort");
+}
+
+/// A thread that has not run has what loom does not let go of: the failure ends as one, all the
+/// same, and with nothing behind it.
+#[test]
+fn a_failure_in_front_of_a_thread_ends_as_a_failure() {
+    let _running = one_at_a_time();
+    let ended = process("failing_in_front_of_a_thread", &[(FAIL, "panic")])
+        .output()
+        .expect("a process");
+    let printed = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(super::FAILED), "{printed}");
+    assert!(printed.contains("asked to fail"), "{printed}");
+    assert!(!printed.contains("destructor"), "{printed}");
+    let last = printed.lines().last().unwrap_or_default();
+    assert!(last.starts_with("    LOOM_REPLAY="), "{printed}");
+}
+
+#[test]
+fn a_deadlock_is_called_one() {
+    let _running = one_at_a_time();
+    let (passed, printed) = alone("locking_both", &[(FAIL, "deadlock")]);
+    assert!(
+        !passed && printed.contains("locking_both: DEADLOCK"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -221,7 +280,7 @@ fn what_cannot_be_replayed_is_refused() {
         !passed && other.contains("is not of drawing_and_panicking"),
         "{other}"
     );
-    let gone = "/nowhere/drawing_and_panicking.json";
+    let gone = "/nowhere/mm_shim.check.replay.tests.drawing_and_panicking.json";
     let (passed, gone) = alone("drawing_and_panicking", &[("LOOM_REPLAY", gone)]);
     assert!(
         !passed && gone.contains("run the model without it"),

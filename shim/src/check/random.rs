@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Running one test of shuttle so that its result can be believed: it says what it ran, fails if
-//! that was nothing or if something that it is about never happened, and can be replayed.
+//! that was nothing or if something that it is about never happened, and can be replayed. For what
+//! has more threads or folios than loom can explore.
 
 use shuttle::{
     scheduler::{
@@ -17,10 +18,7 @@ use shuttle::{
 use std::{
     collections::BTreeMap,
     env,
-    path::{
-        Path,
-        PathBuf, //
-    },
+    path::PathBuf,
     sync::{
         Arc,
         Mutex, //
@@ -34,7 +32,7 @@ const SEED: u64 = 7304;
 
 /// How the next thread to run is chosen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// Each may be, at each access.
     Random,
     /// One runs for as long as it can, but for so many changes: what waits, waits long.
@@ -42,19 +40,22 @@ pub(crate) enum Choice {
 }
 
 /// What happened, over all executions, and how often.
-#[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<BTreeMap<&'static str, usize>>>);
+#[derive(Clone, Debug, Default)]
+pub struct Seen(Arc<Mutex<BTreeMap<&'static str, usize>>>);
 
 impl Seen {
-    pub(crate) fn saw(&self, what: &'static str) {
+    /// Notes that it happened in this execution.
+    pub fn saw(&self, what: &'static str) {
         let mut seen = self.0.lock().expect("nobody panics with it");
         *seen.entry(what).or_default() += 1;
     }
 }
 
-/// Where the failing schedules are.
+/// Where the failing schedules are: in the build folder that the test is of.
 fn failures() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("shuttle")
+    let exe = env::current_exe().expect("a test knows where it is");
+    let build = exe.ancestors().nth(2).expect("a test is in <build>/deps");
+    build.join("schedules")
 }
 
 /// Says, when the test fails, how to run that execution again. shuttle has named the file by then.
@@ -63,9 +64,15 @@ struct Replay<'n>(&'n str);
 impl Drop for Replay<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
+            let how = if env::var_os("MM_BATCH_MAKE").is_some() {
+                format!("make shuttle T={} REPLAY=<the file named above>", self.0)
+            } else {
+                "the same command, for this test alone, with SHUTTLE_REPLAY=<the file named above>"
+                    .to_string()
+            };
             eprintln!(
-                "shuttle: {} failed; to replay that execution:\n    make shuttle T={} REPLAY=<the file named above>",
-                self.0, self.0
+                "shuttle: {} failed; to replay that execution:\n    {how}",
+                self.0
             );
         }
     }
@@ -76,7 +83,7 @@ impl Drop for Replay<'_> {
 /// # Panics
 ///
 /// If the test fails, if it was not run so many times, or if something expected never happened.
-pub(crate) fn check(
+pub fn check(
     choice: Choice,
     executions: usize,
     expected: &[&'static str],
@@ -121,7 +128,7 @@ fn run_all(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 
     std::fs::create_dir_all(&failures).expect("a folder for failing schedules");
     let mut config = Config::new();
     config.failure_persistence = FailurePersistence::File(Some(failures));
-    // Of memory orders that it does not model: see main.rs.
+    // Of memory orders that it does not model: it chooses who runs next, and no more.
     config.silence_warnings = true;
     Runner::new(scheduler, config).run(test)
 }
