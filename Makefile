@@ -77,7 +77,7 @@ report: ## the documents that have figures, and their plots, of report/ and docs
 lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether planted bugs apply (2 min)
 	@tests/tools/lint
 
-series: ## the complete series for git am, Rust included, in out/series/; SOB='Name <mail>' signs it off (2 s)
+series: ## the complete series for git am, Rust included, in out/series/; PART=fixes a part; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
 
 import: ## the series as branches of out/series-git, to be changed by git: see docs/series.md (10 s)

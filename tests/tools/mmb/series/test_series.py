@@ -90,6 +90,24 @@ class Series(Toy):
         with mock.patch.dict(os.environ, elsewhere):
             self.assertEqual(first, self.made("again"))
 
+    def test_a_part_is_for_a_plain_kernel(self):
+        """Its patches alone, with whom to send them to, by the tree's own list."""
+        script = self.write("base/scripts/get_maintainer.pl", '#!/bin/sh\n[ "$4" = --no-l ] && echo "A <a@b>" || echo l@b\n')
+        script.chmod(0o755)
+        self.path("fix", ONE)
+        base = mock.Mock(tree=self.top / "base", version="7.3.0", work=self.top)
+        parts = {"fix": ("fix", lambda: tree.patches_of("fix", self.top / "patches"))}
+        with mock.patch.object(write, "PARTS", parts), mock.patch.object(write, "TOP", self.top):
+            folder = write.write_part(base, "fix", self.top / "out")
+            texts = [p.read_text() for p in sorted(folder.iterdir())]
+            self.assertEqual(len(texts), 2)
+            self.assertIn("Why fix.", texts[0])
+            for text in texts:
+                self.assertRegex(text, r"(?s)\nTo: A <a@b>\nCc: l@b\n")
+            script.write_text("#!/bin/sh\necho no list >&2; exit 1\n")
+            with self.assertRaisesRegex(Error, "get_maintainer.pl failed .no list"):
+                write.write_part(base, "fix", self.top / "out")
+
     def test_what_an_earlier_patch_brought(self):
         """What no later path knows is changed once, where we have it; what a later path brought is taken back."""
         new = "//! More.\n" + ROOT.replace("Some", "Any")

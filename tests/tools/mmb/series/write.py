@@ -16,7 +16,7 @@ from itertools import chain
 
 from ..base.cache import TOP, alone
 from ..base.errors import PASS, Error, say
-from ..kernel.tree import SERIES, Base, our_files, patches_of, put_back, touched_by
+from ..kernel.tree import SERIES, Base, offered, our_files, patches_of, put_back, touched_by
 
 OUT = TOP / "out/series"
 AUTHOR = "mm_batch developers <mm_batch@localhost>"
@@ -198,8 +198,54 @@ def unsigned_series(base):
     return [patch for folder in write_series(base, base.work / "series-out") for patch in patches_of(folder)]
 
 
+# What can be sent without the rest: name -> where its cover letter is, and its patches, for a plain kernel.
+PARTS = {
+    "fixes": ("fixes", lambda: patches_of("fixes")),
+    "better_c": ("better_c", lambda: patches_of("better_c")),
+    "anon_unmap_c": ("anon_unmap_c", offered),
+}
+
+
+def recipients(tree, patches):
+    """What git format-patch takes: to whom, by the kernel's own list."""
+    script = [tree / "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback", "--no-rolestats"]
+    found = []
+    for option, which in (("to", ["--no-l"]), ("cc", ["--no-m", "--no-r"])):
+        done = subprocess.run([*script, *which, *map(str, patches)], cwd=tree, capture_output=True, text=True)
+        if done.returncode:
+            raise Error(f"get_maintainer.pl failed ({reason(done)})", "give a whole source tree by KSRC=, and have perl")
+        found += [f"--{option}={line}" for line in done.stdout.splitlines()]
+    return found
+
+
+@alone("series")
+def write_part(base, name, out, sob=None):
+    """Writes a part for a plain kernel, with a letter and whom to send it to; returns its folder."""
+    path, patches_for = PARTS[name]
+    patches, git = patches_for(), Git(base.work / "series-git", sob or AUTHOR)
+    git.commit_base(base.tree, touched_by(patches), base.version)
+    for patch in patches:
+        done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []),
+                       stdin=patch.read_text().replace(AUTHOR, sob or AUTHOR))
+        if done.returncode:
+            raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
+    part = out.with_name(out.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    git("format-patch", "-q", "--cover-letter", "--zero-commit", "--no-signature", "--abbrev=12", "--base=base",
+        *recipients(base.tree, patches), "-o", part, "base..HEAD")
+    cover(part / "0000-cover-letter.patch", TOP / "patches" / path / "0000-cover-letter.patch", base)
+    shutil.rmtree(out, ignore_errors=True)
+    part.rename(out)
+    return out
+
+
 def make_series():
-    """The verb: writes the series against the base, and says how to apply it."""
+    """The verb: writes the series against the base, or a part of it, and says how to apply it."""
+    if name := os.environ.get("PART"):
+        folder = write_part(Base(), name, OUT.with_name(f"part-{name}"), os.environ.get("SOB"))
+        say(f"{len(patches_of(folder))} patches and a cover letter in {folder.relative_to(TOP)}/; To and Cc are "
+            "get_maintainer.pl's")
+        return PASS
     folders = write_series(Base(), OUT, os.environ.get("SOB"))
     for folder in folders:
         say(f"{len(patches_of(folder))} patches and a cover letter in {folder.relative_to(TOP)}/")
