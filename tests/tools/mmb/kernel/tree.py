@@ -29,9 +29,10 @@ SERIES = ["fixes", *PATHS]
 # What is offered to C: CONFIG=better_c. The first needs none of the series; the others are what tests have to know of
 # it, the twins of paths, and their modes.
 BETTER_C = "better_c"
-TWINS = ["better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c"]
-# What a twin is to a plain kernel: (the path whose patches of C alone come first, the rest).
-OFFERED = ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"])
+TWINS = ["better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c"]
+# What a twin is to a plain kernel: its folder -> (the path whose patches of C alone come first, the rest).
+OFFERED = {"anon_unmap_c": ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"]),
+           "contig_free_c": ("contig_free", ["contig_free_c"])}
 
 # Files of ours that become files of the kernel.
 OURS = [
@@ -141,9 +142,9 @@ def series():
             for patch in patches_of(folder)]
 
 
-def offered():
-    """The twin as a series for a plain kernel: the fixes, what is C's alone of the path, and the twin."""
-    path, folders = OFFERED
+def offered(twin):
+    """A twin as a series for a plain kernel: the fixes, what is C's alone of the path, and the twin."""
+    path, folders = OFFERED[twin]
     own = takewhile(lambda patch: "mm_batch/" not in patch.read_text(), patches_of(path))
     return [*patches_of("fixes"), *own, *(patch for folder in folders for patch in patches_of(folder))]
 

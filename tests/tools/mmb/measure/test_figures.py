@@ -158,7 +158,7 @@ class Series(unittest.TestCase):
     def test_what_is_only_there_when_asked_for(self):
         plain = ["fixes", *paths.ORDER]
         self.assertEqual(tree.SERIES, plain)
-        twins = ["better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c"]
+        twins = ["better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c"]
         for variables, folders in (({}, plain), ({"METER": "0", "CONFIG": "distro"}, plain),
                                    ({"METER": "1"}, [*plain, "meter"]),
                                    ({"METER": "1", "CONFIG": "better_c"}, [*plain, *twins, "meter"])):
@@ -167,9 +167,11 @@ class Series(unittest.TestCase):
 
     def test_a_twin_is_offered_with_what_is_c_s_alone(self):
         """For a plain kernel: fixes, what needs nothing of mm_batch, the twin, and what gives it runs."""
-        self.assertEqual(self.of(tree.offered()), ["fixes", "anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"])
-        self.assertEqual(sum(p.parent.name == "anon_unmap" for p in tree.offered()), 7)
+        for twin, path, own, more in (("anon_unmap_c", "anon_unmap", 7, ["anon_unmap_c/plain"]),
+                                      ("contig_free_c", "contig_free", 2, [])):
+            self.assertEqual(self.of(tree.offered(twin)), ["fixes", path, twin, *more])
+            self.assertEqual(sum(p.parent.name == path for p in tree.offered(twin)), own)
 
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
-        self.assertEqual(there - set(tree.SERIES) - {"better_c", "anon_unmap_c", "dirty_flush_c", "meter"}, set())
+        self.assertEqual(there - set(tree.SERIES) - {"better_c", "anon_unmap_c", "dirty_flush_c", "contig_free_c", "meter"}, set())

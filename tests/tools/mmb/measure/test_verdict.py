@@ -75,6 +75,13 @@ class Timed(unittest.TestCase):
                          ["w: Rust/twin 0.700 is above 0.60 + 0.00% noise"])
         self.assertEqual(self.problems(off=[279], c=[100], rust=[70]), ["w: off/Rust 3.99 is below 4"])
 
+    def test_a_few_instructions_are_no_failure(self):
+        """Where the unit is small, so that a few are more than the limit."""
+        row = dataclasses.replace(ROW, slack=dataclasses.replace(LIMITS, better_c=20, release=None))
+        for problems, config, rust in ((0, "better_c", 119), (1, "better_c", 121), (1, "release", 119)):
+            line = verdict.Line(row, {"m": {"off": [1000], "c": [100, 100], "rust": [rust]}})
+            self.assertEqual(len(list(line.problems(True, config))), problems, (config, rust))
+
     def test_limits_beside(self):
         """Rust/off at most, and what is to be gained of another metric."""
         row = dataclasses.replace(ROW, not_above=GAINS, more_gains={"n": GAINS})
@@ -200,11 +207,13 @@ class Report(unittest.TestCase):
         self.assertIn("| 0.693 | - | - | 7.14 |", text)
 
     def test_the_twin_is_named(self):
-        """C is the kernel's own, but for a path that patches/better_c/ has something for, and only there."""
+        """C is the kernel's own, but with what is offered to it."""
         for config, twin in (("release", False), ("distro", False), ("better_c", True)):
             contig, unmap = written(lines(), config)[1].split("\n## ")[1:3]
-            self.assertIn("`C` the kernel's batch as 7.3 has it", contig)
-            self.assertIn("| off | C | Rust | Rust/C |", contig)
+            for path in contig, unmap:
+                self.assertEqual("`C` the kernel's batch as 7.3 has it" in path, not twin)
+            self.assertEqual("`twin` the same algorithm in C" in contig, twin)
+            self.assertEqual(contig.count("| off | twin | Rust | Rust/twin |"), twin)
             self.assertEqual("`C` the kernel's batch as 7.3 has it" in unmap, not twin)
             self.assertEqual("`twin` the kernel's batch with what it can have" in unmap, twin)
             self.assertEqual(unmap.count("| off | twin | Rust | Rust/twin |"), 2 * twin)

@@ -66,7 +66,9 @@ class Line:
             yield f"{name}: noise {noise} is above {NOISE_LIMIT:.1%}; run it with longer loops"
         for under, head, limits in ("c", PATHS[row.path].head(config), row.limits), ("off", "off", row.not_above):
             limit = getattr(limits, config)
-            if limit and (ratio := self.ratio("rust", under)) and ratio > limit + self.noise:
+            slack = getattr(row.slack, config) if under == "c" else None
+            if limit and (ratio := self.ratio("rust", under)) and ratio > limit + self.noise and not (
+                    slack and self.median("rust") - self.median(under) <= slack):
                 yield f"{name}: Rust/{head} {ratio:.3f} is above {limit:.2f} + {noise} noise"
         for metric, gains in {row.metric: row.gains, **row.more_gains}.items():
             gain = getattr(gains, config)

@@ -95,6 +95,7 @@ class Row:
     gains: Limits = NONE  # off/Rust at least
     more_gains: dict = field(default_factory=dict, hash=False)  # the same of one of `more`, by its name
     not_above: Limits = NONE  # Rust/off at most: a row that the path does nothing for
+    slack: Limits = NONE  # beyond C by so many instructions per unit, it is within `limits` in any case
     loops: int = 1  # of one part of a short run
     aim: float | None = None
     published: str | None = None

@@ -150,7 +150,7 @@ def check_applies(table, base, tree, patches, quick):
     table.add("applies", f"Linux {base.version}", PASS, "by git am")
     table.add("applies", "is what make kernel builds", *check_staged(tree, git, touched_by(patches)))
     for what, alone in ((f"{BETTER_C}, without the series", patches_of(BETTER_C)),
-                        (f"{OFFERED[1][0]}, with the fixes alone", offered())):
+                        *((f"{twin}, with the fixes alone", offered(twin)) for twin in OFFERED)):
         table.add_applied(what, base.tree, alone, base, base.version)
     if not quick:
         table.steps.start("series upstream", "applying it to upstream's release")

@@ -12,11 +12,12 @@ import re
 import shutil
 import subprocess
 import tempfile
+from functools import partial
 from itertools import chain
 
 from ..base.cache import TOP, alone
 from ..base.errors import PASS, Error, say
-from ..kernel.tree import SERIES, Base, offered, our_files, patches_of, put_back, touched_by
+from ..kernel.tree import OFFERED, SERIES, Base, offered, our_files, patches_of, put_back, touched_by
 
 OUT = TOP / "out/series"
 AUTHOR = "mm_batch developers <mm_batch@localhost>"
@@ -202,8 +203,7 @@ def unsigned_series(base):
 PARTS = {
     "fixes": ("fixes", lambda: patches_of("fixes")),
     "better_c": ("better_c", lambda: patches_of("better_c")),
-    "anon_unmap_c": ("anon_unmap_c", offered),
-}
+} | {twin: (twin, partial(offered, twin)) for twin in OFFERED}
 
 
 def recipients(tree, patches):
