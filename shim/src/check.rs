@@ -11,3 +11,5 @@ pub mod order;
 pub mod random;
 #[cfg(loom)]
 mod replay;
+#[cfg(any(loom, shuttle))]
+mod target;

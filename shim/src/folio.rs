@@ -113,7 +113,8 @@ impl Folio {
 
     /// Adds references, in no order (C: `folio_ref_add()`, include/linux/page_ref.h).
     pub fn get(&self, nr: i32) {
-        self.refcount.fetch_add(nr, Relaxed);
+        let count = self.refcount.fetch_add(nr, Relaxed) + nr;
+        step!("folio {:#x}: folio_ref_add({nr}): {count}", self.pfn);
     }
 
     /// Whether a page frame is one of its pages.

@@ -16,6 +16,7 @@ use crate::{
     smp,
     sync::{
         atomic::AtomicU64,
+        step,
         thread, //
     }, //
 };
@@ -40,7 +41,9 @@ impl BitLock {
 
     /// Takes it, if nobody has it. Whether it did.
     pub fn trylock(&self) -> bool {
-        !smp::test_and_set_bit_lock(LOCKED, &self.word)
+        let taken = !smp::test_and_set_bit_lock(LOCKED, &self.word);
+        step!("the {} is taken: {taken}", self.name);
+        taken
     }
 
     /// Takes it, and waits for that.
@@ -56,6 +59,7 @@ impl BitLock {
     ///
     /// If nobody has it.
     pub fn unlock(&self) {
+        step!("the {} is given back", self.name);
         let locked = smp::clear_bit_unlock(LOCKED, &self.word);
         assert!(locked, "the {} is unlocked twice", self.name);
     }

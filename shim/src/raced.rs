@@ -5,6 +5,7 @@
 //! Stands for a plain access in C, which is neither `READ_ONCE()` nor atomic, and which a lock or an
 //! order must keep apart. Without loom nothing is found.
 
+use crate::sync::step;
 use std::sync::Mutex;
 
 /// What [`Raced`] has loom watch.
@@ -40,7 +41,9 @@ impl<T: Copy> Raced<T> {
     /// # Panics
     ///
     /// If another thread writes at once.
+    #[track_caller]
     pub fn get(&self) -> T {
+        step!("a plain read");
         #[cfg(loom)]
         self.watched.with(|_| ());
         *self.value.lock().expect("nobody panics with it")
@@ -51,7 +54,9 @@ impl<T: Copy> Raced<T> {
     /// # Panics
     ///
     /// If another thread reads or writes at once.
+    #[track_caller]
     pub fn set(&self, value: T) {
+        step!("a plain write");
         #[cfg(loom)]
         self.watched.with_mut(|_| ());
         *self.value.lock().expect("nobody panics with it") = value;

@@ -50,13 +50,16 @@ pub use step;
 #[doc(hidden)]
 pub use tracing;
 
-/// The name of the running thread of a model, or its number.
+/// The number of the running thread of a model, and its name.
 #[cfg(loom)]
 #[doc(hidden)]
 pub fn current() -> String {
     let thread = thread::current();
-    let number = || format!("{:?}", thread.id());
-    thread.name().map_or_else(number, str::to_string)
+    let number = format!("{:?}", thread.id());
+    match thread.name() {
+        Some(name) => format!("{number}, {name}"),
+        None => number,
+    }
 }
 
 /// A thread of a model, with a name for the log.

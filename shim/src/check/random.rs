@@ -4,6 +4,12 @@
 //! that was nothing or if something that it is about never happened, and can be replayed. For what
 //! has more threads or folios than loom can explore.
 
+use super::target::{
+    build_folder,
+    command,
+    quoted,
+    stem, //
+};
 use shuttle::{
     scheduler::{
         PctScheduler,
@@ -18,7 +24,11 @@ use shuttle::{
 use std::{
     collections::BTreeMap,
     env,
-    path::PathBuf,
+    fs,
+    path::{
+        Path,
+        PathBuf, //
+    },
     sync::{
         Arc,
         Mutex, //
@@ -26,6 +36,9 @@ use std::{
     thread,
     time::Instant, //
 };
+
+/// The file to replay.
+const VARIABLE: &str = "SHUTTLE_REPLAY";
 
 /// The same for each run, which SHUTTLE_RANDOM_SEED changes.
 const SEED: u64 = 7304;
@@ -51,30 +64,40 @@ impl Seen {
     }
 }
 
-/// Where the failing schedules are: in the build folder that the test is of.
-fn failures() -> PathBuf {
-    let exe = env::current_exe().expect("a test knows where it is");
-    let build = exe.ancestors().nth(2).expect("a test is in <build>/deps");
-    build.join("schedules")
+/// Says, when the test fails, how to run that execution again.
+struct Replay {
+    test: String,
+    /// Where shuttle writes the schedule.
+    folder: PathBuf,
 }
 
-/// Says, when the test fails, how to run that execution again. shuttle has named the file by then.
-struct Replay<'n>(&'n str);
+impl Replay {
+    fn name(&self) -> &str {
+        self.test.rsplit("::").next().unwrap_or(&self.test)
+    }
 
-impl Drop for Replay<'_> {
+    /// The schedule that failed.
+    fn file(&self) -> Option<PathBuf> {
+        let entry = fs::read_dir(&self.folder).ok()?.next()?;
+        Some(entry.ok()?.path())
+    }
+}
+
+impl Drop for Replay {
     fn drop(&mut self) {
-        if thread::panicking() {
-            let how = if env::var_os("MM_BATCH_MAKE").is_some() {
-                format!("make shuttle T={} REPLAY=<the file named above>", self.0)
-            } else {
-                "the same command, for this test alone, with SHUTTLE_REPLAY=<the file named above>"
-                    .to_string()
-            };
-            eprintln!(
-                "shuttle: {} failed; to replay that execution:\n    {how}",
-                self.0
-            );
-        }
+        let Some(file) = thread::panicking().then(|| self.file()).flatten() else {
+            return;
+        };
+        let how = if env::var_os("MM_BATCH_MAKE").is_some() {
+            let file = quoted(&file.display().to_string());
+            format!("make shuttle T={} REPLAY={file}", self.name())
+        } else {
+            command(VARIABLE, &file, &self.test)
+        };
+        eprintln!(
+            "shuttle: {} failed; to replay that execution:\n    {how}",
+            self.name()
+        );
     }
 }
 
@@ -89,25 +112,36 @@ pub fn check(
     expected: &[&'static str],
     test: impl Fn(&Seen) + Send + Sync + 'static,
 ) {
-    let name = thread::current().name().unwrap_or("a test").to_string();
-    let name = name.rsplit("::").next().unwrap_or(&name);
-    let replay = Replay(name);
+    let test_path = thread::current().name().unwrap_or("a test").to_string();
+    let replay = Replay {
+        folder: build_folder("schedules").join(stem(&test_path)),
+        test: test_path,
+    };
+    let name = replay.name().to_string();
     let seen = Seen::default();
     let inner = seen.clone();
     let run = move || test(&inner);
-    if let Ok(file) = env::var("SHUTTLE_REPLAY") {
+    if let Ok(file) = env::var(VARIABLE) {
+        let of = Path::new(&file).parent().and_then(Path::file_name);
+        assert!(
+            of == replay.folder.file_name(),
+            "{VARIABLE}={file} is not of {name}: run the test that its folder is named after"
+        );
         let scheduler = ReplayScheduler::new_from_file(&file)
-            .unwrap_or_else(|error| panic!("SHUTTLE_REPLAY={file}: {error}"));
-        run_all(scheduler, run);
+            .unwrap_or_else(|error| panic!("{VARIABLE}={file}: {error}"));
+        run_all(scheduler, FailurePersistence::None, run);
         println!("shuttle: {name} replayed, and it passed");
         return;
     }
+    drop(fs::remove_dir_all(&replay.folder));
+    fs::create_dir_all(&replay.folder).expect("a folder for a failing schedule");
+    let keep = FailurePersistence::File(Some(replay.folder.clone()));
     let start = Instant::now();
     let ran = match choice {
-        Choice::Random => run_all(RandomScheduler::new_from_seed(SEED, executions), run),
+        Choice::Random => run_all(RandomScheduler::new_from_seed(SEED, executions), keep, run),
         Choice::Priorities(changes) => {
             let scheduler = PctScheduler::new_from_seed(SEED, changes, executions);
-            run_all(scheduler, run)
+            run_all(scheduler, keep, run)
         }
     };
     // What fails from here on is of no single execution.
@@ -123,11 +157,13 @@ pub fn check(
     }
 }
 
-fn run_all(scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) -> usize {
-    let failures = failures();
-    std::fs::create_dir_all(&failures).expect("a folder for failing schedules");
+fn run_all(
+    scheduler: impl Scheduler + 'static,
+    keep: FailurePersistence,
+    test: impl Fn() + Send + Sync + 'static,
+) -> usize {
     let mut config = Config::new();
-    config.failure_persistence = FailurePersistence::File(Some(failures));
+    config.failure_persistence = keep;
     // Of memory orders that it does not model: it chooses who runs next, and no more.
     config.silence_warnings = true;
     Runner::new(scheduler, config).run(test)

@@ -9,6 +9,12 @@
 //! unwinding model would drop what other threads were to use, which loom answers with a panic for
 //! each, and the process would end in an abort behind these.
 
+use super::target::{
+    build_folder,
+    command,
+    quoted,
+    stem, //
+};
 use loom::model::Builder;
 use std::{
     backtrace::{
@@ -16,8 +22,10 @@ use std::{
         BacktraceStatus, //
     },
     cell::RefCell,
+    collections::hash_map::DefaultHasher,
     env,
     fs,
+    hash::Hasher,
     io::{
         stderr,
         Write, //
@@ -37,17 +45,10 @@ use std::{
     },
     thread, //
 };
-use target::{
-    chosen,
-    quoted,
-    target, //
-};
 use tracing_subscriber::{
     util::SubscriberInitExt,
     EnvFilter, //
 };
-
-mod target;
 
 /// What a test of Rust's that panics exits with.
 const FAILED: i32 = 101;
@@ -78,7 +79,7 @@ enum OnPanic {
     /// The run that looks for the path has found it.
     Found(Exploration),
     /// The one execution that is replayed failed.
-    Replayed(Exploration),
+    Replayed(Exploration, PathBuf),
 }
 
 /// One model, as often as it must be run.
@@ -133,6 +134,7 @@ impl Exploration {
         ON_PANIC.set(None);
         drop(fs::remove_file(&file));
         drop(fs::remove_file(self.file("json")));
+        drop(fs::remove_file(self.file("of")));
         true
     }
 
@@ -161,12 +163,13 @@ impl Exploration {
     /// Keeps the path that was written last, and says how to replay it.
     fn found(&self) {
         let (part, file) = (self.file("part"), self.file("json"));
+        drop(fs::write(self.file("of"), sum()));
         match fs::rename(&part, &file) {
             Ok(()) => say!(
                 "loom: {} failed in execution {}; to replay that interleaving:\n    {}",
                 self.name(),
                 self.executions.load(SeqCst),
-                command(self, &file)
+                self.command(&file)
             ),
             Err(error) => say!(
                 "loom: the interleaving is lost: {}: {error}",
@@ -177,7 +180,8 @@ impl Exploration {
 
     fn replay(&self, file: &Path) {
         assert!(
-            file.file_stem().is_some_and(|stem| *stem == *self.stem()),
+            file.file_stem()
+                .is_some_and(|name| *name == *stem(&self.test)),
             "{VARIABLE}={} is not of {}: run the model that the file is named after, and no other",
             file.display(),
             self.name()
@@ -204,14 +208,27 @@ impl Exploration {
             .finish()
             .set_default();
         install_hook();
-        ON_PANIC.set(Some(OnPanic::Replayed(self.clone())));
+        ON_PANIC.set(Some(OnPanic::Replayed(self.clone(), file.to_path_buf())));
         self.check(&builder);
         ON_PANIC.set(None);
         drop(fs::remove_file(copy));
         println!(
-            "loom: {} replayed: this interleaving passes now; without {VARIABLE} all are run",
+            "loom: {} replayed: this interleaving passes; without {VARIABLE} all are run",
             self.name()
         );
+        self.tell_of_changes(file);
+    }
+
+    /// loom goes by the number of an access, and does not see that it is of something else.
+    fn tell_of_changes(&self, file: &Path) {
+        let failed = fs::read_to_string(file.with_extension("of"));
+        if failed.is_ok_and(|failed| failed != sum()) {
+            say!(
+                "loom: {}: the code is not the one that failed: this was another interleaving, \
+                 maybe one that cannot be; run it without {VARIABLE}",
+                self.name()
+            );
+        }
     }
 
     /// What failed.
@@ -222,59 +239,52 @@ impl Exploration {
             _ => String::new(),
         };
         say!("\n{}: {info}\n{trace}", self.test);
-        if info.to_string().contains(DEADLOCK) {
-            say!(
-                "loom: {}: DEADLOCK: each thread waits for what another holds",
-                self.name()
-            );
+        let said = info.to_string();
+        for (what, means) in MEANINGS {
+            if said.contains(what) {
+                say!("loom: {}: {means}", self.name());
+            }
         }
     }
 
-    /// A file of this model's, in the build folder that the test is of.
+    /// A file of this model's.
     fn file(&self, extension: &str) -> PathBuf {
-        let exe = env::current_exe().expect("a test knows where it is");
-        let build = exe.ancestors().nth(2).expect("a test is in <build>/deps");
-        let folder = build.join("interleavings");
-        fs::create_dir_all(&folder).expect("a folder in the build folder");
-        folder.join(format!("{}.{extension}", self.stem()))
+        build_folder("interleavings").join(format!("{}.{extension}", stem(&self.test)))
     }
 
-    /// The name of its files: of the test binary, the modules and the test, as others may be called
-    /// the same in part.
-    fn stem(&self) -> String {
-        format!("{}.{}", target(), self.test.replace("::", "."))
+    /// What the user has to type.
+    fn command(&self, file: &Path) -> String {
+        if env::var_os("MM_BATCH_MAKE").is_some() {
+            let file = quoted(&file.display().to_string());
+            return format!("make loom T={} REPLAY={file}", self.name());
+        }
+        command(VARIABLE, file, &self.test)
     }
 }
 
-/// What the user has to type, in the words of whoever ran the test. It runs this test and no other.
-fn command(exploration: &Exploration, file: &Path) -> String {
-    let file = quoted(&file.display().to_string());
-    if env::var_os("MM_BATCH_MAKE").is_some() {
-        return format!("make loom T={} REPLAY={file}", exploration.name());
-    }
-    let exe = env::current_exe().unwrap_or_default();
-    let profile = if exe.iter().any(|part| part == "release") {
-        " --release"
-    } else {
-        ""
-    };
-    let flags = env::var("RUSTFLAGS").unwrap_or_else(|_| "--cfg loom".into());
-    let folder = env::var("CARGO_TARGET_DIR").map_or(String::new(), |dir| {
-        format!("CARGO_TARGET_DIR={} ", quoted(&dir))
-    });
-    let test = &exploration.test;
-    let (run, only) = if env::var_os("NEXTEST").is_some() {
-        ("nextest run", format!("--no-capture -E 'test(={test})'"))
-    } else {
-        ("test", format!("{test} -- --exact --nocapture"))
-    };
-    // No -p: it would choose other features for the dependencies, and build all of them again.
-    let which = chosen();
-    format!("{VARIABLE}={file} {folder}RUSTFLAGS=\"{flags}\" cargo {run}{profile} {which} {only}")
+/// What this test binary is.
+fn sum() -> String {
+    let exe = env::current_exe().and_then(fs::read);
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&exe.unwrap_or_default());
+    format!("{:016x}", hasher.finish())
 }
 
-/// What loom's panic says of a model of which each thread waits for another.
-const DEADLOCK: &str = "deadlock; threads = ";
+/// What loom says, and what that means.
+const MEANINGS: [(&str, &str); 3] = [
+    (
+        "deadlock; threads = ",
+        "DEADLOCK: each thread waits for what another holds",
+    ),
+    (
+        "Model exceeded maximum number of branches",
+        "SPINS: threads wait for bits that nobody clears, as in a deadlock, or the model is too long",
+    ),
+    (
+        "Causality violation",
+        "RACE: two threads get at plain memory at once; the replay says where",
+    ),
+];
 
 fn install_hook() {
     static ONCE: Once = Once::new();
@@ -291,8 +301,9 @@ fn install_hook() {
                 exploration.find();
                 std::process::exit(FAILED);
             }
-            Some(OnPanic::Replayed(exploration)) => {
+            Some(OnPanic::Replayed(exploration, file)) => {
                 exploration.tell(info);
+                exploration.tell_of_changes(&file);
                 std::process::exit(FAILED);
             }
             None => before(info),

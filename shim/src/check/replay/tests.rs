@@ -203,7 +203,7 @@ fn fails_and_is_replayed(test: &str, how: &str) {
     let file = command.split(' ').next().expect("a file");
     let path = fs::read(file).expect("a path");
     let (passed, mended) = alone(test, &[("LOOM_REPLAY", file)]);
-    assert!(passed && mended.contains("passes now"), "{mended}");
+    assert!(passed && mended.contains("interleaving passes"), "{mended}");
     assert_eq!(mended.matches("an execution of").count(), 1, "{mended}");
     assert!(path == fs::read(file).expect("a path"), "the path was lost");
 }
