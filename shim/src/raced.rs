@@ -21,9 +21,9 @@ pub struct Raced<T> {
     value: Mutex<T>,
 }
 
-// SAFETY: What is watched is of size zero: it is never read or written. The value is in a lock.
 #[cfg(loom)]
 #[allow(unsafe_code)]
+// SAFETY: What is watched is of size zero: it is never read or written. The value is in a lock.
 unsafe impl<T: Send> Sync for Raced<T> {}
 
 impl<T: Copy> Raced<T> {

@@ -82,8 +82,6 @@ pub use spec::{
 #[cfg(test)]
 mod tests;
 
-/// The lock bit.
-
 /// One folio.
 #[derive(Debug)]
 pub struct Folio {
