@@ -7,7 +7,7 @@
 use super::target::{
     build_folder,
     command,
-    quoted,
+    name,
     stem, //
 };
 use shuttle::{
@@ -72,10 +72,6 @@ struct Replay {
 }
 
 impl Replay {
-    fn name(&self) -> &str {
-        self.test.rsplit("::").next().unwrap_or(&self.test)
-    }
-
     /// The schedule that failed.
     fn file(&self) -> Option<PathBuf> {
         let entry = fs::read_dir(&self.folder).ok()?.next()?;
@@ -88,15 +84,10 @@ impl Drop for Replay {
         let Some(file) = thread::panicking().then(|| self.file()).flatten() else {
             return;
         };
-        let how = if env::var_os("MM_BATCH_MAKE").is_some() {
-            let file = quoted(&file.display().to_string());
-            format!("make shuttle T={} REPLAY={file}", self.name())
-        } else {
-            command(VARIABLE, &file, &self.test)
-        };
         eprintln!(
-            "shuttle: {} failed; to replay that execution:\n    {how}",
-            self.name()
+            "shuttle: {} failed; to replay that execution:\n    {}",
+            name(&self.test),
+            command("shuttle", VARIABLE, &file, &self.test)
         );
     }
 }
@@ -117,7 +108,7 @@ pub fn check(
         folder: build_folder("schedules").join(stem(&test_path)),
         test: test_path,
     };
-    let name = replay.name().to_string();
+    let name = name(&replay.test).to_string();
     let seen = Seen::default();
     let inner = seen.clone();
     let run = move || test(&inner);

@@ -12,7 +12,7 @@
 use super::target::{
     build_folder,
     command,
-    quoted,
+    name,
     stem, //
 };
 use loom::model::Builder;
@@ -95,9 +95,7 @@ pub(crate) struct Exploration {
 impl Exploration {
     /// The model's name: the test's, without its modules.
     pub(crate) fn name(&self) -> &str {
-        self.test
-            .rsplit_once("::")
-            .map_or(&*self.test, |(_modules, name)| name)
+        name(&self.test)
     }
 
     fn builder(&self) -> Builder {
@@ -169,7 +167,7 @@ impl Exploration {
                 "loom: {} failed in execution {}; to replay that interleaving:\n    {}",
                 self.name(),
                 self.executions.load(SeqCst),
-                self.command(&file)
+                command("loom", VARIABLE, &file, &self.test)
             ),
             Err(error) => say!(
                 "loom: the interleaving is lost: {}: {error}",
@@ -250,15 +248,6 @@ impl Exploration {
     /// A file of this model's.
     fn file(&self, extension: &str) -> PathBuf {
         build_folder("interleavings").join(format!("{}.{extension}", stem(&self.test)))
-    }
-
-    /// What the user has to type.
-    fn command(&self, file: &Path) -> String {
-        if env::var_os("MM_BATCH_MAKE").is_some() {
-            let file = quoted(&file.display().to_string());
-            return format!("make loom T={} REPLAY={file}", self.name());
-        }
-        command(VARIABLE, file, &self.test)
     }
 }
 

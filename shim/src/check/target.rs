@@ -36,15 +36,24 @@ pub(super) fn build_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// What the user has to type to run a test again, with `variable` set to a file.
-pub(super) fn command(variable: &str, file: &Path, test: &str) -> String {
+/// A test's name, without its modules.
+pub(super) fn name(test: &str) -> &str {
+    test.rsplit_once("::").map_or(test, |(_modules, name)| name)
+}
+
+/// What the user has to type to run a test again, with `variable` set to a file; or with `make`, if
+/// the verb of that was typed before.
+pub(super) fn command(verb: &str, variable: &str, file: &Path, test: &str) -> String {
     let (file, exe) = (file.display().to_string(), exe().display().to_string());
     let (file, exe) = (quoted(&file), quoted(&exe));
+    if env::var_os("MM_BATCH_MAKE").is_some() {
+        return format!("make {verb} T={} REPLAY={file}", name(test));
+    }
     format!("{variable}={file} {exe} --exact {test} --nocapture")
 }
 
 /// For a shell.
-pub(super) fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_string()

@@ -86,9 +86,9 @@ macro_rules! orders_before {
     };
 }
 
-/// What comes after the operation sees what was written by whoever did not see it.
-macro_rules! orders_after {
-    ($test:ident, $op:expr) => {
+/// What comes after the operation, and whoever did not see it: how the two may end.
+macro_rules! after {
+    ($test:ident, $op:expr, $ends:expr) => {
         #[test]
         fn $test() {
             buffering(
@@ -102,9 +102,16 @@ macro_rules! orders_after {
                     smp_mb();
                     changed(vars)
                 },
-                &[ONE, BOTH],
+                $ends,
             );
         }
+    };
+}
+
+/// What comes after the operation sees what was written by whoever did not see it.
+macro_rules! orders_after {
+    ($test:ident, $op:expr) => {
+        after!($test, $op, &[ONE, BOTH]);
     };
 }
 
@@ -138,28 +145,12 @@ fn released(v: &AtomicI32) -> bool {
 }
 orders_before!(smp_store_release_orders_before, released);
 
-/// What comes after the operation may be done before it.
-macro_rules! does_not_order_after {
-    ($test:ident, $op:expr) => {
-        #[test]
-        fn $test() {
-            buffering(
-                Vars::counting,
-                |vars| {
-                    $op(&vars.count);
-                    is_set(&vars.y)
-                },
-                |vars| {
-                    vars.y.store(1, Relaxed);
-                    smp_mb();
-                    changed(vars)
-                },
-                &[ONE, BOTH, NEITHER],
-            );
-        }
-    };
-}
-does_not_order_after!(smp_store_release_does_not_order_after, released);
+// What comes after it may be done before it.
+after!(
+    smp_store_release_does_not_order_after,
+    released,
+    &[ONE, BOTH, NEITHER]
+);
 
 /// Where an operation fails, it orders nothing, before it or behind it: a model that relied on it
 /// must fail.

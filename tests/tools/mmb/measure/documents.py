@@ -9,14 +9,15 @@ from pathlib import Path
 from ..base.cache import TOP
 from ..base.errors import FAIL, PASS, Error, say
 from .figures import all_figures
+from .report import number
 
 TEMPLATES = TOP / "docs/templates"
-PLOTS = "docs/plots"
+FOLDER = "docs/plots"
 
 
 def shown(value, digits=2):
     """A figure, or a dash where there is none."""
-    return "-" if value is None else f"{value:,.{digits}f}"
+    return number(value, digits)
 
 
 def percent(value):
@@ -28,7 +29,7 @@ def span(pair, digits=2):
     return " to ".join(shown(value, digits) for value in pair)
 
 
-def rendered():
+def rendered(figures):
     """Path in the work tree -> text, of each document that has a template."""
     import jinja2
     loader = jinja2.FileSystemLoader(TEMPLATES)
@@ -41,7 +42,7 @@ def rendered():
         place = name if name == "README.md" else f"docs/{name}"
         head = f"<!-- SPDX-License-Identifier: GPL-2.0 -->\n<!-- By make report, of docs/templates/{template.name} -->\n"
         try:
-            found[place] = head + env.get_template(template.name).render(all_figures())
+            found[place] = head + env.get_template(template.name).render(figures)
         except jinja2.TemplateError as error:
             raise Error(f"{template.relative_to(TOP)}: {error}", "correct it") from None
     return found
@@ -49,15 +50,16 @@ def rendered():
 
 def make_report(check=False):
     """Writes what differs, or with `check` only names it."""
-    from .plots import PLOTS as DRAWN
-    texts = rendered()
+    from .plots import PLOTS
+    figures = all_figures()
+    texts = rendered(figures)
     with tempfile.TemporaryDirectory() as folder:
-        for name, draw in DRAWN.items():
+        for name, draw in PLOTS.items():
             file = Path(folder) / f"{name}.svg"
-            draw(all_figures(), file)
-            texts[f"{PLOTS}/{name}.svg"] = file.read_text()
+            draw(figures, file)
+            texts[f"{FOLDER}/{name}.svg"] = file.read_text()
     stale = [place for place, text in texts.items() if not (TOP / place).exists() or (TOP / place).read_text() != text]
-    gone = [str(file.relative_to(TOP)) for file in (TOP / PLOTS).glob("*.svg") if f"{PLOTS}/{file.name}" not in texts]
+    gone = [str(file.relative_to(TOP)) for file in (TOP / FOLDER).glob("*.svg") if f"{FOLDER}/{file.name}" not in texts]
     if check:
         for place in stale + gone:
             say(f"{place} is not what make report makes of report/ and docs/templates/")

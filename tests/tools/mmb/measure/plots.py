@@ -42,7 +42,7 @@ def modes_of(figures, row, metric):
     """What a row takes, in % of off, by mode; the twin's as part of its own kernel's off."""
     release, twins = figures["release"], figures["twins"]
     found = {"off": 1.0, "C": release.ratio(row, "c", "off", metric)}
-    # Where 7.3 has a batch, the twin is that batch made better.
+    # What is measured of contig_free there is 7.3's batch: it was before that had a twin.
     if row in twins.rows and twins.rows[row]["path"] != "contig_free":
         found["twin"] = twins.ratio(row, "c", "off", metric)
     found["Rust"] = release.ratio(row, "rust", "off", metric)

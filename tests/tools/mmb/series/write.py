@@ -20,6 +20,7 @@ from ..base.errors import PASS, Error, say
 from ..kernel.tree import OFFERED, SERIES, Base, offered, our_files, patches_of, put_back, touched_by
 
 OUT = TOP / "out/series"
+LETTER = "0000-cover-letter.patch"
 AUTHOR = "mm_batch developers <mm_batch@localhost>"
 # The committer's, which is the cover letter's: a fixed one, or every run would differ.
 DATE = "2026-11-20T23:00:00+0000"
@@ -69,6 +70,19 @@ class Git:
         if done.returncode:
             raise Error(f"git {arguments[0]} failed ({reason(done)})", f"look at {self.folder}")
         return done.stdout.strip()
+
+    def am(self, patch, sob=None):
+        # Who signs is the author: the first sign-off is the author's, and MAINTAINERS names somebody real.
+        mail = patch.read_text().replace(AUTHOR, sob or AUTHOR)
+        done = self.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
+        if done.returncode:
+            raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
+
+    def mails(self, out, revisions, letter, base, *more):
+        """A mail per commit, and a cover letter of ours in front."""
+        self("format-patch", "-q", "--cover-letter", "--zero-commit", "--no-signature", "--abbrev=12", "--base=base",
+             *more, "-o", out, revisions)
+        cover(out / letter.name, letter, base)
 
     def commit_base(self, tree, names, version):
         """The base: those of the files that the tree has."""
@@ -141,11 +155,7 @@ class Plan:
     def commit(self, git, path, sob=None):
         """A commit for each of a folder's patches, with our files that come with it, as they are then."""
         for patch in patches_of(path, self.folder):
-            # Who signs is the author: the first sign-off is the author's, and MAINTAINERS names somebody real.
-            mail = patch.read_text().replace(AUTHOR, sob or AUTHOR)
-            done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []), stdin=mail)
-            if done.returncode:
-                raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
+            git.am(patch, sob)
             if names := self.tables.get(path, {}).get(unnumbered(patch)):
                 write_files(git.folder, {name: self.brought[name] for name in names})
                 git("add", "-A", "-f")
@@ -180,10 +190,7 @@ def write_series(base, out, sob=None, plan=None):
     for path in plan.patches:
         plan.commit(git, path, sob)
         git("tag", path)
-        git("format-patch", "-q", "--cover-letter", "--zero-commit", "--no-signature", "--abbrev=12",
-            "--base=base", "-o", part / path, f"{before}..{path}")
-        letter = pathlib.Path(path, "0000-cover-letter.patch")
-        cover(part / letter, plan.folder / letter, base)
+        git.mails(part / path, f"{before}..{path}", plan.folder / path / LETTER, base)
         before = path
     for name, content in plan.ours.items():
         if (git.folder / name).read_bytes() != content:
@@ -225,15 +232,10 @@ def write_part(base, name, out, sob=None):
     patches, git = patches_for(), Git(base.work / "series-git", sob or AUTHOR)
     git.commit_base(base.tree, touched_by(patches), base.version)
     for patch in patches:
-        done = git.run("am", "-q", "--keep-cr", *(["--signoff"] if sob else []),
-                       stdin=patch.read_text().replace(AUTHOR, sob or AUTHOR))
-        if done.returncode:
-            raise Error(f"{patch.name} does not apply ({reason(done)})", "give an unpatched 7.3.y source by KSRC=")
+        git.am(patch, sob)
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    git("format-patch", "-q", "--cover-letter", "--zero-commit", "--no-signature", "--abbrev=12", "--base=base",
-        *recipients(base.tree, patches), "-o", part, "base..HEAD")
-    cover(part / "0000-cover-letter.patch", TOP / "patches" / path / "0000-cover-letter.patch", base)
+    git.mails(part, "base..HEAD", TOP / "patches" / path / LETTER, base, *recipients(base.tree, patches))
     shutil.rmtree(out, ignore_errors=True)
     part.rename(out)
     return out
