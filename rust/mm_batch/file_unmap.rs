@@ -4,7 +4,7 @@
 //!
 //! C: the present-PTE path of `try_to_unmap_one()` with `folio_unmap_pte_batch()`, mm/rmap.c, 7.3.
 //! What C leaves, this leaves: PTEs, markers, rss, mapcount, references, the folio's flags. In how
-//! it gets there it differs once (`mixed` of [`unmap_run`]), which a test can switch off.
+//! it gets there it differs once (`mixed` of [`unmap_file_run`]), which a test can switch off.
 //!
 //! ```text
 //! file, shmem:  find -> clear, flush -> markers, counters, rmap, references
@@ -18,17 +18,16 @@
 use crate::{
     pte_run::RunLength,
     unmap::{
-        ClearedRun,
         MixedRun,
         PteRun,
         UnmapWalk, //
     }, //
 };
 
-/// What unmapping a file or lazyfree folio needs of mm beyond a run's transaction.
+/// What unmapping a lazyfree folio needs of mm beyond a run's transaction.
 ///
 /// Context of all methods: folio lock and page table lock held; none sleeps.
-pub trait FileUnmapWalk: UnmapWalk {
+pub trait LazyfreeWalk: UnmapWalk {
     /// `smp_rmb()`. Pairs with the full order of `folio_put()` in whoever made the folio dirty and
     /// then dropped the reference.
     fn smp_rmb(&self);
@@ -41,9 +40,6 @@ pub trait FileUnmapWalk: UnmapWalk {
     /// mm/memory.c.
     fn folio_extra_refs(&self) -> i32;
 
-    /// Whether the folio is anonymous (C: `folio_test_anon()`).
-    fn folio_test_anon(&self) -> bool;
-
     /// Whether the folio is dirty (C: `folio_test_dirty()`).
     fn folio_test_dirty(&self) -> bool;
 
@@ -55,10 +51,7 @@ pub trait FileUnmapWalk: UnmapWalk {
 }
 
 /// Unmaps the run of PTEs that begins with the walk's: its length. The folio is of a file or of
-/// shmem, or anonymous and, by `MADV_FREE` or in a droppable mapping, not swap-backed.
-///
-/// An error is the length of a run that was cleared and is mapped again ([`ClearedRun::restore`]
-/// says what that leaves). The folio is to stay mapped then, and the walk is to end.
+/// shmem.
 ///
 /// `mixed` is how this differs from 7.3's C on purpose: a file's run goes on where the write or
 /// soft-dirty bit changes. Nothing of it is ever restored, so no PTE can get another's write bit,
@@ -70,19 +63,28 @@ pub trait FileUnmapWalk: UnmapWalk {
 ///
 /// C: `try_to_unmap_one()`, mm/rmap.c, 7.3.
 #[inline]
-pub fn unmap_run<W: FileUnmapWalk>(walk: W, mixed: bool) -> Result<RunLength, RunLength> {
-    if walk.folio_test_anon() {
-        unmap_lazyfree(PteRun::longest(walk).clear())
-    } else if mixed {
-        Ok(MixedRun::longest(walk).unmap())
+pub fn unmap_file_run<W: UnmapWalk>(walk: W, mixed: bool) -> RunLength {
+    if mixed {
+        MixedRun::longest(walk).unmap()
     } else {
-        Ok(PteRun::longest(walk).clear().commit())
+        PteRun::longest(walk).clear().commit()
     }
 }
 
+/// Unmaps the run of PTEs that begins with the walk's: its length. The folio is anonymous and, by
+/// `MADV_FREE` or in a droppable mapping, not swap-backed.
+///
+/// An error is the length of a run that was cleared and is mapped again ([`ClearedRun::restore`]
+/// says what that leaves). The folio is to stay mapped then, and the walk is to end.
+///
+/// Context: as [`unmap_file_run`].
+///
+/// [`ClearedRun::restore`]: crate::unmap::ClearedRun::restore
+///
 /// C: `ttu_anon_folio()` and `ttu_anon_lazyfree_folio()`, mm/rmap.c, 7.3.
 #[inline]
-fn unmap_lazyfree<W: FileUnmapWalk>(run: ClearedRun<W>) -> Result<RunLength, RunLength> {
+pub fn unmap_lazyfree_run<W: LazyfreeWalk>(walk: W) -> Result<RunLength, RunLength> {
+    let run = PteRun::longest(walk).clear();
     let walk = run.walk();
     if walk.folio_test_swapcache() {
         walk.warn_swapcache();
@@ -131,7 +133,7 @@ impl Lazyfree {
     /// after the lock is released here. So its reference is among those that are read, and what is
     /// left beyond those and the caller's is of a holder, or of a mapping that comes or goes.
     #[inline]
-    fn of<W: FileUnmapWalk>(walk: &W) -> Self {
+    fn of<W: LazyfreeWalk>(walk: &W) -> Self {
         // PTEs are cleared before references are read: GUP-fast takes its reference before it reads
         // the PTE again. Taking a lock does not order the two.
         walk.smp_mb();

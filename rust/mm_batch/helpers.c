@@ -57,23 +57,6 @@ __rust_helper void rust_helper_mm_batch_cond_resched(void)
  */
 static_assert(sizeof(pte_t) == sizeof(u64));
 
-__rust_helper unsigned long
-rust_helper_mm_batch_ptes_to_vma_end(struct vm_area_struct *vma, unsigned long addr)
-{
-	return (vma->vm_end - addr) >> PAGE_SHIFT;
-}
-
-__rust_helper unsigned long rust_helper_mm_batch_ptes_to_table_end(unsigned long addr)
-{
-	return PTRS_PER_PTE - pte_index(addr);
-}
-
-__rust_helper unsigned long
-rust_helper_mm_batch_pages_to_folio_end(struct folio *folio, struct page *page)
-{
-	return folio_nr_pages(folio) - folio_page_idx(folio, page);
-}
-
 __rust_helper u64 rust_helper_mm_batch_ptep_get(pte_t *ptep)
 {
 	return pte_val(ptep_get(ptep));
@@ -85,12 +68,14 @@ __rust_helper unsigned int rust_helper_mm_batch_pte_batch_hint(pte_t *ptep, u64 
 }
 
 /*
- * The bits that __pte_batch_clear_ignored() makes the same in all PTEs: any other
- * is kept, whether set or not. All ones and all zeroes are bits to try it with and
- * no PTEs, so they do not pass through __pte(). The bits are none of the frame's.
+ * How the PTEs of a run that begins with @pte compare. Ignored are the bits that
+ * __pte_batch_clear_ignored() makes the same in all PTEs: any other is kept, whether
+ * set or not. All ones and all zeroes are bits to try it with and no PTEs, so they do
+ * not pass through __pte(). The bits are none of the frame's. A step is from a page of
+ * a folio to its next one: both are frames that exist.
  */
-__rust_helper u64
-rust_helper_mm_batch_pte_batch_ignored(bool write, bool soft_dirty)
+__rust_helper struct mm_batch_pte_format
+rust_helper_mm_batch_pte_format(u64 pte, bool write, bool soft_dirty)
 {
 	fpb_t flags = (write ? FPB_RESPECT_WRITE : 0) |
 		      (soft_dirty ? FPB_RESPECT_SOFT_DIRTY : 0);
@@ -98,30 +83,13 @@ rust_helper_mm_batch_pte_batch_ignored(bool write, bool soft_dirty)
 
 	set = __pte_batch_clear_ignored(set, flags);
 	unset = __pte_batch_clear_ignored(unset, flags);
-	return ~(set.pte & ~unset.pte);
-}
-
-/* From a page of a folio to its next one: both are frames that exist. */
-__rust_helper u64 rust_helper_mm_batch_pte_pfn_step(u64 pte)
-{
-	return pte_val(pte_advance_pfn(__pte(pte), 1)) - pte;
-}
-
-__rust_helper bool rust_helper_mm_batch_pte_dirty(u64 pte)
-{
-	return pte_dirty(__pte(pte));
+	return (struct mm_batch_pte_format){
+		.ignored = ~(set.pte & ~unset.pte),
+		.step = pte_val(pte_advance_pfn(__pte(pte), 1)) - pte,
+	};
 }
 
 /* Runs of PTEs, under their page table lock. */
-
-__rust_helper u64
-rust_helper_mm_batch_get_and_clear_run(struct vm_area_struct *vma,
-				       unsigned long addr, pte_t *ptep,
-				       unsigned int nr)
-{
-	flush_cache_range(vma, addr, addr + nr * PAGE_SIZE);
-	return pte_val(get_and_clear_ptes(vma->vm_mm, addr, ptep, nr));
-}
 
 __rust_helper void
 rust_helper_mm_batch_set_run(struct vm_area_struct *vma, unsigned long addr,
@@ -130,37 +98,32 @@ rust_helper_mm_batch_set_run(struct vm_area_struct *vma, unsigned long addr,
 	set_ptes(vma->vm_mm, addr, ptep, __pte(pte), nr);
 }
 
+/* The run's mappings are gone: all that counted them follows. */
 __rust_helper void
-rust_helper_mm_batch_install_uffd_wp_run(struct vm_area_struct *vma,
-					 unsigned long addr, pte_t *ptep,
-					 u64 pte, unsigned int nr)
+rust_helper_mm_batch_end_mappings(struct folio *folio, struct page *page,
+				  struct vm_area_struct *vma, unsigned int nr)
 {
-	if (userfaultfd_wp(vma))
-		cond_install_uffd_wp_ptes(vma, addr, ptep, __pte(pte), nr);
-}
+	struct mm_struct *mm = vma->vm_mm;
 
-__rust_helper void
-rust_helper_mm_batch_remove_rmap_run(struct folio *folio, struct page *page,
-				     int nr, struct vm_area_struct *vma)
-{
+	update_hiwater_rss(mm);
+	add_mm_counter(mm, mm_counter(folio), -(long)nr);
 	folio_remove_rmap_ptes(folio, page, nr, vma);
 	if (vma->vm_flags & VM_LOCKED)
 		mlock_drain_local();
+	folio_put_refs(folio, nr);
 }
 
-/* The mm. */
-
+/* The same, where the PTEs are none; the first was @pte. */
 __rust_helper void
-rust_helper_mm_batch_update_hiwater_rss(struct vm_area_struct *vma)
+rust_helper_mm_batch_vanish_run(struct folio *folio, struct page *page,
+				const struct page_vma_mapped_walk *pvmw, u64 pte,
+				unsigned int nr)
 {
-	update_hiwater_rss(vma->vm_mm);
-}
+	struct vm_area_struct *vma = pvmw->vma;
 
-__rust_helper void
-rust_helper_mm_batch_add_mm_counter(struct vm_area_struct *vma,
-				    struct folio *folio, long pages)
-{
-	add_mm_counter(vma->vm_mm, mm_counter(folio), pages);
+	if (userfaultfd_wp(vma))
+		cond_install_uffd_wp_ptes(vma, pvmw->address, pvmw->pte, __pte(pte), nr);
+	rust_helper_mm_batch_end_mappings(folio, page, vma, nr);
 }
 
 __rust_helper bool rust_helper_mm_batch_vma_droppable(struct vm_area_struct *vma)
@@ -169,11 +132,6 @@ __rust_helper bool rust_helper_mm_batch_vma_droppable(struct vm_area_struct *vma
 }
 
 /* The folio. */
-
-__rust_helper bool rust_helper_mm_batch_folio_test_anon(struct folio *folio)
-{
-	return folio_test_anon(folio);
-}
 
 __rust_helper bool rust_helper_mm_batch_folio_test_swapcache(struct folio *folio)
 {
@@ -206,11 +164,6 @@ __rust_helper int rust_helper_mm_batch_folio_extra_refs(struct folio *folio)
 	return extra;
 }
 
-__rust_helper void rust_helper_mm_batch_folio_put_refs(struct folio *folio, int refs)
-{
-	folio_put_refs(folio, refs);
-}
-
 /* Swap entries. */
 
 __rust_helper bool
@@ -234,16 +187,15 @@ __rust_helper bool rust_helper_mm_batch_folio_maybe_dma_pinned(struct folio *fol
 	       folio_maybe_dma_pinned(folio);
 }
 
-__rust_helper bool rust_helper_mm_batch_page_anon_exclusive(struct page *page)
+__rust_helper struct mm_batch_sub_batch
+rust_helper_mm_batch_page_anon_exclusive_batch(struct page *page, unsigned int nr)
 {
-	return PageAnonExclusive(page);
-}
+	bool exclusive = PageAnonExclusive(page);
 
-__rust_helper unsigned int
-rust_helper_mm_batch_page_anon_exclusive_batch(struct page *page,
-					       unsigned int nr, bool exclusive)
-{
-	return page_anon_exclusive_batch(0, nr, page, exclusive);
+	return (struct mm_batch_sub_batch){
+		.nr = page_anon_exclusive_batch(0, nr, page, exclusive),
+		.exclusive = exclusive,
+	};
 }
 
 __rust_helper void
@@ -259,15 +211,11 @@ __rust_helper void rust_helper_mm_batch_smp_mb_after_atomic(void)
 }
 
 __rust_helper void
-rust_helper_mm_batch_prepare_for_swap_entries(struct vm_area_struct *vma)
+rust_helper_mm_batch_prepare_for_swap_entries(struct vm_area_struct *vma,
+					      unsigned int nr)
 {
 	mm_prepare_for_swap_entries(vma->vm_mm);
-}
-
-__rust_helper void
-rust_helper_mm_batch_add_swap_counter(struct vm_area_struct *vma, long pages)
-{
-	add_mm_counter(vma->vm_mm, MM_SWAPENTS, pages);
+	add_mm_counter(vma->vm_mm, MM_SWAPENTS, nr);
 }
 
 /* The PTEs were @pte, and their pages exclusive or not. */

@@ -14,7 +14,7 @@
 //! | path          | policy          | transaction | port                            |
 //! |---------------|-----------------|-------------|---------------------------------|
 //! | `contig_free` | [`contig_free`] | [`free`]    | [`free::ContigMm`]              |
-//! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::FileUnmapWalk`]   |
+//! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::LazyfreeWalk`]    |
 //! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`to_swap::SwapWalk`]           |
 //! | `dirty_flush` | [`dirty_flush`] | [`reclaim`]   | [`reclaim::FolioList`]          |
 //!

@@ -22,7 +22,7 @@ impl Pte {
         self.0
     }
 
-    /// The entry `nr` pages on, modulo 2^64, where one page is `step` ([`PteArch::pfn_step`]).
+    /// The entry `nr` pages on, modulo 2^64, where one page is `step` ([`PteFormat::step`]).
     #[inline]
     pub(crate) const fn advanced(self, step: u64, nr: u64) -> Self {
         Self(self.0.wrapping_add(step.wrapping_mul(nr)))
@@ -68,24 +68,27 @@ impl Respect {
     }
 }
 
+/// How an architecture's PTEs are compared and counted on.
+#[derive(Clone, Copy, Debug)]
+pub struct PteFormat {
+    /// The bits that do not count.
+    ///
+    /// C: what `__pte_batch_clear_ignored()`, mm/internal.h, 7.3, makes the same in all PTEs.
+    pub ignored: u64,
+    /// What to add to the word for the next page frame, modulo 2^64.
+    ///
+    /// C: `pte_advance_pfn(pte, 1)`, include/linux/pgtable.h, 7.3; negative where x86 inverts the
+    /// frame of a PROT_NONE entry.
+    pub step: u64,
+}
+
 /// What an architecture's PTEs are like: arithmetic on the word.
 ///
 /// # Safety
 ///
-/// The methods do what the C functions do that they name. Unsafe code relies on it for where a run
-/// ends, and for the page frames of a part.
+/// The answer is what the C functions do that [`PteFormat`] names. Unsafe code relies on it for
+/// where a run ends, and for the page frames of a part.
 pub unsafe trait PteArch: Debug {
-    /// The bits that do not count.
-    ///
-    /// C: what `__pte_batch_clear_ignored()`, mm/internal.h, 7.3, makes the same in all PTEs.
-    fn ignored(respect: Respect) -> u64;
-
-    /// What to add to the word for the next page frame, modulo 2^64: the same for all of a run.
-    ///
-    /// C: `pte_advance_pfn(pte, 1)`, include/linux/pgtable.h, 7.3; negative where x86 inverts the
-    /// frame of a PROT_NONE entry.
-    fn pfn_step(pte: Pte) -> u64;
-
-    /// Whether a PTE has its dirty bit, or either of them (C: `pte_dirty()`).
-    fn pte_dirty(pte: Pte) -> bool;
+    /// The format of a PTE's run, in which this much counts.
+    fn format(pte: Pte, respect: Respect) -> PteFormat;
 }

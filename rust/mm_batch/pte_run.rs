@@ -13,6 +13,7 @@
 use crate::pte::{
     Pte,
     PteArch,
+    PteFormat,
     Respect, //
 };
 use core::{
@@ -113,8 +114,9 @@ impl<A: PteArch> PtePart<A> {
     pub fn split_off_front(self, nr: NonZero<u32>) -> (Self, Option<Self>) {
         let Self { first, at, .. } = self;
         let (front, rest) = self.nr.split_off_front(nr);
-        let step = A::pfn_step(first);
         let rest = rest.map(|rest| {
+            // The step is the same in all of a run.
+            let PteFormat { step, .. } = A::format(first, Respect::NOTHING);
             let first = first.advanced(step, u64::from(front.get()));
             // INVARIANT: The rest begins where the front ends, and ends where `self` does.
             Self::new(first, at.wrapping_add(front.get()), rest)
@@ -141,8 +143,9 @@ pub struct Reach {
 ///
 /// # Safety
 ///
-/// As many PTEs as [`reach`](Self::reach) says can be read from the first on.
-/// [`ptep_get`](Self::ptep_get) and [`pte_batch_hint`](Self::pte_batch_hint) say what they are.
+/// As many PTEs as [`reach`](Self::reach) says can be read from the first on, which
+/// [`first`](Self::first) is. [`ptep_get`](Self::ptep_get) and
+/// [`pte_batch_hint`](Self::pte_batch_hint) say what the others are.
 pub unsafe trait PteTable: Sized {
     /// What its PTEs are like.
     type Arch: PteArch;
@@ -152,6 +155,9 @@ pub unsafe trait PteTable: Sized {
     /// C: `pmd_addr_end(addr, vma->vm_end)` in `folio_unmap_pte_batch()`, mm/rmap.c, and the
     /// folio's end in `folio_pte_batch_flags()`, mm/internal.h, 7.3.
     fn reach(&self) -> Reach;
+
+    /// The first PTE, which was read under the lock.
+    fn first(&self) -> Pte;
 
     /// Reads a PTE once.
     ///
@@ -195,25 +201,22 @@ impl<'t, T: PteTable> PteIndex<'t, T> {
 ///
 /// # Invariants
 ///
-/// The table has `max` PTEs from its first on, which is `first`.
+/// The table has `max` PTEs from its first on.
 #[derive(Debug)]
 pub struct PteSpan<'t, T: PteTable> {
     table: &'t T,
-    first: Pte,
     max: NonZero<u32>,
 }
 
 impl<'t, T: PteTable> PteSpan<'t, T> {
-    /// What can be reached from the table's first PTE on, which is read.
+    /// What can be reached from the table's first PTE on.
     #[inline]
     pub fn new(table: &'t T) -> Self {
         let reach = table.reach();
         let max = reach.vma.min(reach.table).min(reach.folio).get();
         let max = NonZero::new(max.min(u32::MAX as usize) as u32).unwrap_or(NonZero::<u32>::MIN);
-        // INVARIANT: `max` is at least 1.
-        let first = T::ptep_get(&PteIndex { table, index: 0 });
-        // INVARIANT: `max` is the nearest end; `first` was read just now.
-        Self { table, first, max }
+        // INVARIANT: `max` is the nearest end.
+        Self { table, max }
     }
 
     #[inline]
@@ -267,10 +270,9 @@ impl<'t, T: PteTable> PteSpan<'t, T> {
 /// C: `folio_pte_batch_flags()`, mm/internal.h, 7.3, without `FPB_RESPECT_DIRTY` and `FPB_MERGE_*`.
 #[inline]
 pub fn folio_pte_batch<T: PteTable>(span: &PteSpan<'_, T>, respect: Respect) -> RunLength {
-    let counting = !T::Arch::ignored(respect);
-    let comparable = |pte: Pte| Pte::new(pte.raw() & counting);
-    let first = span.first;
-    let step = T::Arch::pfn_step(first);
+    let first = span.table.first();
+    let PteFormat { ignored, step } = T::Arch::format(first, respect);
+    let comparable = |pte: Pte| Pte::new(pte.raw() & !ignored);
     // INVARIANT: A span has a first PTE.
     let start = PteIndex {
         table: span.table,
@@ -334,6 +336,11 @@ mod tests {
             }
         }
 
+        fn word(&self, at: u32) -> Pte {
+            let bits = self.bits.get(at as usize).copied();
+            Pte::new(bits.map_or(u64::MAX, |bits| bits + STEP * u64::from(at)))
+        }
+
         fn length(&self, respect: Respect) -> RunLength {
             folio_pte_batch(&PteSpan::new(self), respect)
         }
@@ -345,16 +352,11 @@ mod tests {
 
     // SAFETY: The words differ in `STEP` for each page frame.
     unsafe impl PteArch for Words {
-        fn ignored(respect: Respect) -> u64 {
-            respect.ignored(YOUNG, DIRTY, WRITE, SOFT_DIRTY)
-        }
-
-        fn pfn_step(_pte: Pte) -> u64 {
-            STEP
-        }
-
-        fn pte_dirty(pte: Pte) -> bool {
-            pte.raw() & DIRTY != 0
+        fn format(_pte: Pte, respect: Respect) -> PteFormat {
+            PteFormat {
+                ignored: respect.ignored(YOUNG, DIRTY, WRITE, SOFT_DIRTY),
+                step: STEP,
+            }
         }
     }
 
@@ -366,11 +368,14 @@ mod tests {
             self.reach
         }
 
+        fn first(&self) -> Pte {
+            self.word(0)
+        }
+
         fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
             let reads = &at.table().reads;
             reads.set(reads.get().wrapping_add(1));
-            let bits = at.table().bits.get(at.get() as usize).copied();
-            Pte::new(bits.map_or(u64::MAX, |bits| bits + STEP * u64::from(at.get())))
+            at.table().word(at.get())
         }
 
         fn pte_batch_hint(at: &PteIndex<'_, Self>, _pte: Pte) -> NonZero<u32> {
@@ -415,7 +420,7 @@ mod tests {
 
     #[test]
     fn what_a_hint_covers_is_not_read() {
-        for (hint, reads) in [(1, 8), (3, 3), (4, 2), (8, 1)] {
+        for (hint, reads) in [(1, 7), (3, 2), (4, 1), (8, 0)] {
             let mut words = Words::new([0; 8]);
             words.hint = hint;
             assert_eq!((words.run(Respect::NOTHING), words.reads.get()), (8, reads));

@@ -107,16 +107,14 @@ pub unsafe trait SwapWalk: UnmapWalk {
     /// pinned. The run is not mapped again.
     unsafe fn clear_pages_anon_exclusive(&self, part: &Part<Self>);
 
-    /// Puts the mm on the list of those that swapoff looks through (C:
-    /// `mm_prepare_for_swap_entries()`, mm/internal.h, 7.3).
-    fn mm_prepare_for_swap_entries(&self);
-
-    /// Counts the run's pages as swap entries of the mm (C: `add_mm_counter(mm, MM_SWAPENTS, nr)`).
+    /// Puts the mm on the list of those that swapoff looks through, and counts the run's pages as
+    /// swap entries of the mm (C: `mm_prepare_for_swap_entries()`, mm/internal.h, 7.3, and
+    /// `add_mm_counter(mm, MM_SWAPENTS, nr)`).
     ///
     /// # Safety
     ///
     /// `nr` is the run that was cleared last, and is becoming swap entries.
-    unsafe fn add_swap_counter(&self, nr: RunLength);
+    unsafe fn prepare_for_swap_entries(&self, nr: RunLength);
 
     /// Writes a swap entry for each page of a part, with the soft-dirty and uffd bits of its PTE,
     /// and marked exclusive if the page was.
@@ -254,9 +252,8 @@ impl<W: SwapWalk> ShareableRun<W> {
         let run = ManuallyDrop::new(run.into_cleared());
         let walk = run.walk();
         // Before the first entry: swapoff must find it.
-        walk.mm_prepare_for_swap_entries();
         // SAFETY: All of the run becomes swap entries below.
-        unsafe { walk.add_swap_counter(run.part().nr()) };
+        unsafe { walk.prepare_for_swap_entries(run.part().nr()) };
 
         let (mut batch, mut left) = (first, run.part().all());
         loop {

@@ -30,7 +30,6 @@
 use crate::{
     pte::{
         Pte,
-        PteArch,
         Respect, //
     },
     pte_run::{
@@ -56,8 +55,7 @@ use core::{
 /// # Safety
 ///
 /// [`view`](Self::view) is the page table that the other methods change, from the walk's PTE on.
-/// [`get_and_clear_ptes`](Self::get_and_clear_ptes) returns the first PTE that it cleared. What the
-/// other methods answer is so.
+/// What the methods answer is so.
 pub unsafe trait UnmapWalk: Sized {
     /// The page table, to read.
     type View: PteTable;
@@ -65,28 +63,19 @@ pub unsafe trait UnmapWalk: Sized {
     /// The page table from the walk's PTE on.
     fn view(&self) -> &Self::View;
 
-    /// Clears the first `nr` PTEs, each by an atomic exchange; returns the first, with the young
-    /// and dirty bits of all, and soft-dirty as the first was.
+    /// Clears the first `nr` PTEs, each by an atomic exchange, and sees to it that no CPU uses the
+    /// translations: flushes the TLB at once, or notes the range for `try_to_unmap_flush()`, which
+    /// must come before the pages are freed, and before I/O if the run was dirty. C does not tell
+    /// which of the two.
     ///
-    /// C: `flush_cache_range()` and `get_and_clear_ptes()`, include/linux/pgtable.h, 7.3.
+    /// C: `flush_cache_range()`, `get_and_clear_ptes()` and `flush_or_defer()` in
+    /// `try_to_unmap_one()`, mm/rmap.c, 7.3 and this series.
     ///
     /// # Safety
     ///
     /// They are a run that was found in [`Self::view`], and are as they were then but for what
     /// hardware does.
-    unsafe fn get_and_clear_ptes(&self, nr: RunLength) -> Pte;
-
-    /// Sees to it that no CPU uses the cleared translations: flushes the TLB at once, or notes the
-    /// range for `try_to_unmap_flush()`, which must come before the pages are freed, and before I/O
-    /// if the run was dirty. C does not tell which of the two.
-    ///
-    /// C: `should_defer_flush()`, `set_tlb_ubc_flush_pending()` and `flush_tlb_range()` in
-    /// `try_to_unmap_one()`, mm/rmap.c, 7.3.
-    ///
-    /// # Safety
-    ///
-    /// `cleared` is the run that was cleared last, with what [`Self::get_and_clear_ptes`] returned.
-    unsafe fn flush_tlb(&self, cleared: &Part<Self>);
+    unsafe fn clear_flush_ptes(&self, nr: RunLength) -> Cleared;
 
     /// `smp_mb()`. Pairs with the one between taking a reference, or a pin, and reading the PTE
     /// again in GUP-fast (`try_grab_folio_fast()`, mm/gup.c, 7.3: the fully ordered reference).
@@ -124,46 +113,38 @@ pub unsafe trait UnmapWalk: Sized {
     /// counters and references still count them.
     unsafe fn set_ptes(&self, cleared: &Part<Self>);
 
-    /// Writes a uffd-wp marker into each PTE, if the VMA is of a file and registered for write
-    /// protection by userfaultfd, and `cleared` has the uffd-wp bit. Else it does nothing.
+    /// Ends the run's mappings: lets `hiwater_rss` know the peak, and takes the pages from the
+    /// mm's counter, the mappings from the folio's mapcounts, and their references. The folio
+    /// stays: the caller holds a reference.
     ///
-    /// C: `cond_install_uffd_wp_ptes()`, mm/memory.c, 7.3.
-    ///
-    /// # Safety
-    ///
-    /// `cleared` is of the run that was cleared last, and its PTEs are none.
-    unsafe fn leave_behind(&self, cleared: &Part<Self>);
-
-    /// Lets `hiwater_rss` know the peak before rss goes down (C: `update_hiwater_rss()`).
-    fn update_hiwater_rss(&self);
-
-    /// Takes the pages of a run from the counter of the folio's kind, `MM_ANONPAGES`,
-    /// `MM_FILEPAGES` or `MM_SHMEMPAGES` (C: `add_mm_counter(mm, mm_counter(folio), -nr)`; the
-    /// counter is signed and has 64 bits).
+    /// C: `update_hiwater_rss()`, `add_mm_counter()`, `folio_remove_rmap_ptes()`, in a `VM_LOCKED`
+    /// VMA `mlock_drain_local()`, and `folio_put_refs()`, in the order of `try_to_unmap_one()`,
+    /// mm/rmap.c, 7.3.
     ///
     /// # Safety
     ///
-    /// `removed` is the run that was cleared last. It is not mapped again, and was not taken from
-    /// the counter yet.
-    unsafe fn add_mm_counter(&self, removed: RunLength);
+    /// `nr` is the run that was cleared last. It is not mapped again, and was not ended yet.
+    unsafe fn end_mappings(&self, nr: RunLength);
 
-    /// Takes the run's mappings away from the folio's mapcounts (C: `folio_remove_rmap_ptes()`, and
-    /// `mlock_drain_local()` in a `VM_LOCKED` VMA).
+    /// The same, where nothing takes the place of the PTEs: writes a uffd-wp marker into each of
+    /// them before, if the VMA is of a file and registered for write protection by userfaultfd, and
+    /// `cleared` has the uffd-wp bit.
+    ///
+    /// C: `cond_install_uffd_wp_ptes()`, mm/memory.c, 7.3, and what [`Self::end_mappings`] is.
     ///
     /// # Safety
     ///
-    /// `nr` is the run that was cleared last. It is not mapped again, and its mappings were not
-    /// taken away yet.
-    unsafe fn folio_remove_rmap_ptes(&self, nr: RunLength);
+    /// As for [`Self::end_mappings`], of the run that `cleared` is; its PTEs are none.
+    unsafe fn vanish(&self, cleared: &Part<Self>);
+}
 
-    /// Drops the references of the run's mappings. The folio stays: the caller holds one (C:
-    /// `folio_put_refs()`).
-    ///
-    /// # Safety
-    ///
-    /// `nr` is the run that was cleared last. Its mappings were taken away from the mapcounts, and
-    /// their references were not dropped yet.
-    unsafe fn folio_put_refs(&self, nr: RunLength);
+/// What [`UnmapWalk::clear_flush_ptes`] has cleared.
+#[derive(Clone, Copy, Debug)]
+pub struct Cleared {
+    /// The run's first PTE, with the young and dirty bits of all, and soft-dirty as it was.
+    pub first: Pte,
+    /// Whether it has its dirty bit, or either of them (C: `pte_dirty()`).
+    pub dirty: bool,
 }
 
 /// What the PTEs of a walk are like.
@@ -291,14 +272,12 @@ impl<W: UnmapWalk> ClearedPtes<W> {
     #[inline]
     unsafe fn clear(walk: W, nr: RunLength) -> Self {
         // SAFETY: By the function's requirement, these PTEs are a run.
-        let merged = unsafe { walk.get_and_clear_ptes(nr) };
-        // SAFETY: `merged` is the first of the run's `nr` PTEs.
-        let part = unsafe { PtePart::whole(merged, nr) };
-        // SAFETY: `part` was cleared just now.
-        unsafe { walk.flush_tlb(&part) };
+        let Cleared { first, dirty } = unsafe { walk.clear_flush_ptes(nr) };
+        // SAFETY: `first` is the first of the run's `nr` PTEs.
+        let part = unsafe { PtePart::whole(first, nr) };
         // A CPU that writes by a stale translation of a PTE that was clean traps: it would have to
         // set the bit in the PTE, which is gone.
-        if Arch::<W>::pte_dirty(merged) {
+        if dirty {
             walk.folio_mark_dirty();
         }
         // INVARIANT: The run was cleared just now; rmap, counters and references were not touched.
@@ -326,10 +305,10 @@ impl<W: UnmapWalk> ClearedPtes<W> {
     /// The PTEs are none.
     #[inline]
     unsafe fn vanish(self) -> RunLength {
-        // SAFETY: By the function's requirement.
-        unsafe { self.walk.leave_behind(&self.part) };
-        // SAFETY: The PTEs are markers, or none, and stay that.
-        unsafe { self.end() }
+        // SAFETY: By the function's requirement, the PTEs are none; by the invariants, the run is
+        // counted. It is not mapped again, and this is done once, as `self` ends here.
+        unsafe { self.walk.vanish(&self.part) };
+        self.part.nr()
     }
 
     /// Ends the mappings: counters, rmap and references follow the PTEs. Nothing of it can fail.
@@ -340,14 +319,9 @@ impl<W: UnmapWalk> ClearedPtes<W> {
     #[inline]
     unsafe fn end(self) -> RunLength {
         let nr = self.part.nr();
-        self.walk.update_hiwater_rss();
         // SAFETY: By the invariants, the run is counted. It is not mapped again, and this is done
         // once, as `self` ends here.
-        unsafe { self.walk.add_mm_counter(nr) };
-        // SAFETY: As for the counter: the run is counted, is not mapped again, and ends here.
-        unsafe { self.walk.folio_remove_rmap_ptes(nr) };
-        // SAFETY: The mappings were taken away from the mapcounts just now.
-        unsafe { self.walk.folio_put_refs(nr) };
+        unsafe { self.walk.end_mappings(nr) };
         nr
     }
 }

@@ -9,7 +9,7 @@
 //! | AnonExclusive, pins                    | [`crate::anon`]                                 |
 //! | `smp_mb()`, `smp_mb_after_atomic()`    | [`crate::smp`]                                  |
 //! | `set_swp_ptes()`                       | `swp_pte_prepare()` and `set_pte_at()`, mm/rmap.c |
-//! | `mm_prepare_for_swap_entries()`        | that it was called, for [`crate::order`]        |
+//! | `prepare_for_swap_entries()`           | that `mm_prepare_for_swap_entries()` was called, for [`crate::order`]; the counter |
 //!
 //! A page that becomes a swap entry and still has its AnonExclusive bit panics, as does a PTE that is
 //! not none.
@@ -113,13 +113,9 @@ unsafe impl SwapWalk for Walk<'_> {
         self.note(Event::Shared(part.nr().get()));
     }
 
-    fn mm_prepare_for_swap_entries(&self) {
-        self.note(Event::Mmlist);
-    }
-
-    unsafe fn add_swap_counter(&self, nr: RunLength) {
+    unsafe fn prepare_for_swap_entries(&self, nr: RunLength) {
         self.count(|rss| rss.swapents += i64::from(nr.get()));
-        self.note(Event::SwapCounted(nr.get()));
+        self.note(Event::Prepared(nr.get()));
     }
 
     unsafe fn set_swp_ptes(&self, part: &Part<Self>, sharing: Sharing) {

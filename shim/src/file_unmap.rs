@@ -6,7 +6,7 @@
 //! |--------------------------|-------------------------------------------|
 //! | `smp_rmb()`              | [`crate::smp`]                            |
 //! | counts and flags         | [`crate::folio`]                          |
-//! | `folio_test_anon()`, `vma_droppable()` | [`crate::unmap::Layout`]    |
+//! | `vma_droppable()`        | [`crate::unmap::Layout`]                  |
 //!
 //! Left out: whether a folio is anonymous or in the swap cache does not change while it is unmapped,
 //! as it is locked.
@@ -19,9 +19,9 @@ use crate::{
     smp,
     unmap::Walk, //
 };
-use mm_batch::file_unmap::FileUnmapWalk;
+use mm_batch::file_unmap::LazyfreeWalk;
 
-impl FileUnmapWalk for Walk<'_> {
+impl LazyfreeWalk for Walk<'_> {
     fn smp_rmb(&self) {
         smp::smp_rmb();
         self.note(Event::ReadOrdered);
@@ -31,10 +31,6 @@ impl FileUnmapWalk for Walk<'_> {
         let extra = self.folio.extra_refs();
         self.note(Event::RefsCounted);
         extra
-    }
-
-    fn folio_test_anon(&self) -> bool {
-        self.asked(Flag::Anon, self.mm.layout.anonymous)
     }
 
     fn folio_test_dirty(&self) -> bool {

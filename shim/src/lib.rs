@@ -21,7 +21,7 @@
 //! | [`gup`]         | GUP-fast, that takes a reference or a pin           | trusted model        |
 //! | [`swap`]        | the swap slots of a folio, and their counts         | trusted model        |
 //! | [`unmap`]       | `UnmapWalk`: a VMA's PTEs under their lock, rss     | trusted model        |
-//! | [`file_unmap`]  | `FileUnmapWalk`: what the folio and the VMA are     | trusted model        |
+//! | [`file_unmap`]  | `LazyfreeWalk`: what the folio and the VMA are      | trusted model        |
 //! | [`anon_unmap`]  | `SwapWalk`: from PTEs to swap entries               | trusted model        |
 //! | [`fault`]       | a swap fault that brings a page back                | trusted model        |
 //! | [`tlb`]         | TLBs with translations that are stale, their flush  | trusted model        |

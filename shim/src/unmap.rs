@@ -6,16 +6,14 @@
 //! |-------------------------------|-------------------------------------------------------------|
 //! | [`Mm`]                        | an mm of one VMA, its page tables, its rss                   |
 //! | [`Mm::walk`]                  | `page_vma_mapped_walk()` at a present PTE, mm/page_vma_mapped.c |
-//! | `get_and_clear_ptes()`        | `get_and_clear_ptes()`, include/linux/pgtable.h, where merging a dirty bit does not make a PTE soft-dirty (patches/fixes/) |
-//! | `flush_tlb()`                 | `set_tlb_ubc_flush_pending()` or `flush_tlb_range()`         |
+//! | `clear_flush_ptes()`          | `get_and_clear_ptes()`, include/linux/pgtable.h, where merging a dirty bit does not make a PTE soft-dirty (patches/fixes/), and `flush_or_defer()`, mm/rmap.c |
 //! | `set_ptes()`                  | `set_ptes()`, include/linux/pgtable.h                        |
-//! | `leave_behind()`              | `cond_install_uffd_wp_ptes()`, mm/memory.c                   |
-//! | `add_mm_counter()`, `update_hiwater_rss()` | the same, include/linux/mm.h                    |
+//! | `end_mappings()`              | `update_hiwater_rss()`, `add_mm_counter()`, `folio_remove_rmap_ptes()` and `folio_put_refs()`, in this order |
+//! | `vanish()`                    | `cond_install_uffd_wp_ptes()`, mm/memory.c, and that          |
 //! | the rest                      | [`crate::folio`]                                             |
 //!
 //! A read beyond the VMA or beyond the page table panics, as does an order of doing things that
-//! [`crate::order`] does not know, a flush of other PTEs than were cleared, and a walk that is dropped
-//! with a run half done.
+//! [`crate::order`] does not know, and a walk that is dropped with a run half done.
 //!
 //! Left out: the rmap walk itself, mmu notifiers, mlock, per-CPU parts of counters, what a flush
 //! does.
@@ -54,6 +52,7 @@ use mm_batch::{
     pte::{
         Pte,
         PteArch,
+        PteFormat,
         Respect, //
     },
     pte_run::{
@@ -63,6 +62,7 @@ use mm_batch::{
         RunLength, //
     },
     unmap::{
+        Cleared,
         Part,
         UnmapWalk, //
     }, //
@@ -180,6 +180,7 @@ impl Mm {
             mm: self,
             folio,
             at,
+            first,
             locked: &locked,
         });
         *rss = locked.rss.get();
@@ -213,6 +214,8 @@ pub struct Walk<'m> {
     pub(crate) mm: &'m Mm,
     pub(crate) folio: &'m Folio,
     at: usize,
+    /// The PTE that it has stopped at.
+    first: u64,
     locked: &'m Locked,
 }
 
@@ -278,16 +281,11 @@ pub struct Arch;
 
 // SAFETY: They are what crate::pte says.
 unsafe impl PteArch for Arch {
-    fn ignored(respect: Respect) -> u64 {
-        respect.ignored(YOUNG, DIRTY, WRITE, SOFT_DIRTY)
-    }
-
-    fn pfn_step(_pte: Pte) -> u64 {
-        1 << PFN_SHIFT
-    }
-
-    fn pte_dirty(pte: Pte) -> bool {
-        pte.raw() & DIRTY != 0
+    fn format(_pte: Pte, respect: Respect) -> PteFormat {
+        PteFormat {
+            ignored: respect.ignored(YOUNG, DIRTY, WRITE, SOFT_DIRTY),
+            step: 1 << PFN_SHIFT,
+        }
     }
 }
 
@@ -296,13 +294,17 @@ unsafe impl PteTable for Walk<'_> {
     type Arch = Arch;
 
     fn reach(&self) -> Reach {
-        let pfn = pte_pfn(self.mm.table.ptep_get(self.at));
+        let pfn = pte_pfn(self.first);
         let nr = |pages: usize| NonZero::new(pages).expect("the walk's PTE is within");
         Reach {
             vma: nr(self.mm.layout.vma.end - self.at),
             table: nr(self.mm.layout.table - self.at % self.mm.layout.table),
             folio: nr(self.folio.pfn + self.folio.nr - pfn),
         }
+    }
+
+    fn first(&self) -> Pte {
+        Pte::new(self.first)
     }
 
     fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
@@ -329,7 +331,7 @@ unsafe impl UnmapWalk for Walk<'_> {
         self
     }
 
-    unsafe fn get_and_clear_ptes(&self, nr: RunLength) -> Pte {
+    unsafe fn clear_flush_ptes(&self, nr: RunLength) -> Cleared {
         let group = self.mm.layout.group;
         let run = self.places(0, nr);
         let groups = run.start / group * group..run.end.next_multiple_of(group);
@@ -345,16 +347,10 @@ unsafe impl UnmapWalk for Walk<'_> {
         let merged = first.expect("a run is not empty");
         self.locked.merged.set(merged);
         self.note(Event::Cleared(nr.get()));
-        Pte::new(merged)
-    }
-
-    unsafe fn flush_tlb(&self, cleared: &Part<Self>) {
-        assert_eq!(
-            cleared.first().raw() & DIRTY,
-            self.locked.merged.get() & DIRTY,
-            "the flush is told of another PTE than was cleared"
-        );
-        self.note(Event::Flushed(cleared.nr().get()));
+        Cleared {
+            first: Pte::new(merged),
+            dirty: merged & DIRTY != 0,
+        }
     }
 
     fn smp_mb(&self) {
@@ -387,36 +383,27 @@ unsafe impl UnmapWalk for Walk<'_> {
         self.note(Event::Restored(cleared.nr().get()));
     }
 
-    unsafe fn leave_behind(&self, cleared: &Part<Self>) {
+    unsafe fn end_mappings(&self, nr: RunLength) {
+        self.count(|rss| {
+            rss.hiwater = rss.hiwater.max(rss.pages);
+            rss.pages -= i64::from(nr.get());
+        });
+        self.folio.remove_rmap(nr.get() as i32);
+        self.folio.put_refs(nr.get() as i32);
+        self.note(Event::Unmapped(nr.get()));
+    }
+
+    unsafe fn vanish(&self, cleared: &Part<Self>) {
         self.note(Event::LeftBehind(cleared.nr().get()));
         let layout = &self.mm.layout;
-        if !layout.of_file || !layout.uffd_wp || cleared.first().raw() & UFFD_WP == 0 {
-            return;
+        if layout.of_file && layout.uffd_wp && cleared.first().raw() & UFFD_WP != 0 {
+            for place in self.places(cleared.at(), cleared.nr()) {
+                let was = self.mm.table.set(place, UFFD_WP_MARKER);
+                assert_eq!(was, 0, "PTE {place} is not none");
+            }
         }
-        for place in self.places(cleared.at(), cleared.nr()) {
-            let was = self.mm.table.set(place, UFFD_WP_MARKER);
-            assert_eq!(was, 0, "PTE {place} is not none");
-        }
-    }
-
-    fn update_hiwater_rss(&self) {
-        self.count(|rss| rss.hiwater = rss.hiwater.max(rss.pages));
-        self.note(Event::Hiwater);
-    }
-
-    unsafe fn add_mm_counter(&self, removed: RunLength) {
-        self.count(|rss| rss.pages -= i64::from(removed.get()));
-        self.note(Event::Counted(removed.get()));
-    }
-
-    unsafe fn folio_remove_rmap_ptes(&self, nr: RunLength) {
-        self.folio.remove_rmap(nr.get() as i32);
-        self.note(Event::RmapRemoved(nr.get()));
-    }
-
-    unsafe fn folio_put_refs(&self, nr: RunLength) {
-        self.folio.put_refs(nr.get() as i32);
-        self.note(Event::RefsPut(nr.get()));
+        // SAFETY: By the method's requirement.
+        unsafe { self.end_mappings(cleared.nr()) }
     }
 }
 

@@ -204,7 +204,7 @@ impl<'c> Anon<'c> {
                 nr,
             }
         };
-        let mut done = vec![Event::Cleared(nr), Event::Flushed(nr)];
+        let mut done = vec![Event::Cleared(nr)];
         let dirty = self.case.words[run.clone()]
             .iter()
             .any(|word| word & DIRTY != 0);
@@ -229,7 +229,7 @@ impl<'c> Anon<'c> {
                 return done;
             }
         }
-        done.extend([Event::Mmlist, Event::SwapCounted(nr)]);
+        done.push(Event::Prepared(nr));
         let mut at = run.start;
         while at < run.end {
             let (sharing, nr) = self.sub_batch(at, run.end, before);
@@ -333,7 +333,7 @@ fn dropped(drop_it: impl FnOnce(ClearedRun<Walk<'_>>)) -> Vec<Event> {
     let ((), done) = mm.walk(&folio, 0, |walk| drop_it(PteRun::longest(walk).clear()));
     assert_eq!(mm.table.words(), words);
     assert_eq!(folio.swap.expect("it has slots").counts(), [0, 0]);
-    done[2..].to_vec()
+    done[1..].to_vec()
 }
 
 /// A guard in a guard: each undoes itself, and then what it holds.

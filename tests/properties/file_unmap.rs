@@ -13,7 +13,10 @@ use crate::ptes::{
     RESTORABLE, //
 };
 use mm_batch::{
-    file_unmap::unmap_run,
+    file_unmap::{
+        unmap_file_run,
+        unmap_lazyfree_run, //
+    },
     pte::Respect,
     pte_run::{
         folio_pte_batch,
@@ -56,11 +59,7 @@ fn length(result: Result<RunLength, RunLength>) -> Result<usize, usize> {
 
 /// What is done to a run of a file, each thing once.
 fn done_to_a_file(nr: u32, dirty: bool) -> Vec<Event> {
-    let mut done = vec![
-        Event::Asked(Flag::Anon, false),
-        Event::Cleared(nr),
-        Event::Flushed(nr),
-    ];
+    let mut done = vec![Event::Cleared(nr)];
     done.extend(dirty.then_some(Event::MarkedDirty));
     done.push(Event::LeftBehind(nr));
     done.extend(unmapped(nr));
@@ -69,11 +68,7 @@ fn done_to_a_file(nr: u32, dirty: bool) -> Vec<Event> {
 
 /// The same of a lazyfree one.
 fn done_to_lazyfree(nr: u32, pte_dirty: bool, droppable: bool, stays: bool) -> Vec<Event> {
-    let mut done = vec![
-        Event::Asked(Flag::Anon, true),
-        Event::Cleared(nr),
-        Event::Flushed(nr),
-    ];
+    let mut done = vec![Event::Cleared(nr)];
     done.extend(pte_dirty.then_some(Event::MarkedDirty));
     done.push(Event::Asked(Flag::Swapcache, false));
     done.extend([Event::Ordered, Event::RefsCounted, Event::ReadOrdered]);
@@ -102,8 +97,8 @@ fn unmap_all(case: &Case, mm: &Mm, folio: &Folio, mixed: bool) {
         }
         let nr = case.run(at, respect);
         let dirty = case.words[at..at + nr].iter().any(|word| word & DIRTY != 0);
-        let (outcome, done) = mm.walk(folio, at, |walk| unmap_run(walk, mixed));
-        assert_eq!(length(outcome), Ok(nr));
+        let (run, done) = mm.walk(folio, at, |walk| unmap_file_run(walk, mixed));
+        assert_eq!(run.get() as usize, nr);
         assert_eq!(done, done_to_a_file(nr as u32, dirty));
     }
 }
@@ -161,8 +156,8 @@ proptest! {
     fn runs_that_are_not_mixed_are_those_of_c(case in case(false)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
-        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, false));
-        prop_assert_eq!(length(got), Ok(case.run(case.at, RESTORABLE)));
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_file_run(walk, false));
+        prop_assert_eq!(got.get() as usize, case.run(case.at, RESTORABLE));
     }
 
     /// If it is, a run is as long as it may be.
@@ -170,8 +165,8 @@ proptest! {
     fn mixed_runs_are_longest(case in case(false)) {
         let mm = Mm::new(case.layout.clone(), &case.words);
         let folio = case.folio();
-        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_run(walk, true));
-        prop_assert_eq!(length(got), Ok(case.run(case.at, Respect::default())));
+        let (got, _) = mm.walk(&folio, case.at, |walk| unmap_file_run(walk, true));
+        prop_assert_eq!(got.get() as usize, case.run(case.at, Respect::default()));
     }
 
     /// What holds a lazyfree folio back leaves it mapped, bit by bit but for young and dirty, which
@@ -198,7 +193,7 @@ proptest! {
         let run = case.at..case.at + nr;
         let union = case.words[run.clone()].iter().fold(0, |all, word| all | word) & (YOUNG | DIRTY);
         let (before, mapped) = (mm.rss(), case.mapped().count());
-        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, true));
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_lazyfree_run(walk));
         let redirtied = union & DIRTY != 0 && !droppable;
         let stays = redirtied || held;
         let expected = done_to_lazyfree(nr as u32, union & DIRTY != 0, droppable, stays);
@@ -231,7 +226,7 @@ fn a_folio_with_fewer_references_than_mappings_is_kept() {
     folio.map(2);
     folio.put_refs(1);
     let mm = Mm::new(Layout::anonymous(2), &[pte(8, 0), pte(9, 0)]);
-    let (got, _) = mm.walk(&folio, 0, |walk| unmap_run(walk, true));
+    let (got, _) = mm.walk(&folio, 0, |walk| unmap_lazyfree_run(walk));
     assert_eq!(length(got), Err(2));
 }
 
@@ -245,7 +240,7 @@ proptest! {
         let mut folio = case.folio();
         folio.swap = Some(Slots::new(0, &vec![0; folio.nr], None));
         let nr = case.run(case.at, RESTORABLE);
-        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_run(walk, true));
+        let (got, done) = mm.walk(&folio, case.at, |walk| unmap_lazyfree_run(walk));
         prop_assert_eq!(length(got), Err(nr));
         prop_assert!(done.ends_with(
             &[&[Event::Asked(Flag::Swapcache, true), Event::Warned], &restored(nr as u32)[..]].concat()

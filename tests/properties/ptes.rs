@@ -216,13 +216,8 @@ pub(crate) fn without_cont(words: Vec<u64>) -> Vec<u64> {
 }
 
 /// What is done to a run whose PTEs are gone for good, in its end.
-pub(crate) fn unmapped(nr: u32) -> [Event; 4] {
-    [
-        Event::Hiwater,
-        Event::Counted(nr),
-        Event::RmapRemoved(nr),
-        Event::RefsPut(nr),
-    ]
+pub(crate) fn unmapped(nr: u32) -> [Event; 1] {
+    [Event::Unmapped(nr)]
 }
 
 /// What is done to a run that comes back.

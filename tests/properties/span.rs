@@ -6,6 +6,7 @@ use mm_batch::{
     pte::{
         Pte,
         PteArch,
+        PteFormat,
         Respect, //
     },
     pte_run::{
@@ -36,16 +37,11 @@ struct Endless;
 
 // SAFETY: A PTE is its place, which counts modulo 2^32.
 unsafe impl PteArch for Endless {
-    fn ignored(_: Respect) -> u64 {
-        0
-    }
-
-    fn pfn_step(_: Pte) -> u64 {
-        1
-    }
-
-    fn pte_dirty(_: Pte) -> bool {
-        false
+    fn format(_: Pte, _: Respect) -> PteFormat {
+        PteFormat {
+            ignored: 0,
+            step: 1,
+        }
     }
 }
 
@@ -60,6 +56,10 @@ unsafe impl PteTable for Endless {
             table: endless,
             folio: endless,
         }
+    }
+
+    fn first(&self) -> Pte {
+        Pte::new(0)
     }
 
     fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {

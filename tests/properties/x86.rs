@@ -10,6 +10,7 @@ use mm_batch::{
     pte::{
         Pte,
         PteArch,
+        PteFormat,
         Respect, //
     },
     pte_run::{
@@ -54,22 +55,17 @@ struct X86;
 
 // SAFETY: By arch/x86/include/asm/pgtable.h, 7.3.
 unsafe impl PteArch for X86 {
-    /// What `pte_mkold()`, `pte_wrprotect()` with `pte_mkclean()`, and `pte_clear_soft_dirty()` take.
-    fn ignored(respect: Respect) -> u64 {
-        respect.ignored(YOUNG, DIRTY | SAVED_DIRTY, WRITE, SOFT_DIRTY)
-    }
-
-    fn pfn_step(pte: Pte) -> u64 {
+    fn format(pte: Pte, respect: Respect) -> PteFormat {
         let step = 1u64 << PAGE_SHIFT;
-        if inverted(pte.raw()) {
-            step.wrapping_neg()
-        } else {
-            step
+        PteFormat {
+            // What pte_mkold(), pte_wrprotect() with pte_mkclean(), and pte_clear_soft_dirty() take.
+            ignored: respect.ignored(YOUNG, DIRTY | SAVED_DIRTY, WRITE, SOFT_DIRTY),
+            step: if inverted(pte.raw()) {
+                step.wrapping_neg()
+            } else {
+                step
+            },
         }
-    }
-
-    fn pte_dirty(pte: Pte) -> bool {
-        pte.raw() & (DIRTY | SAVED_DIRTY) != 0
     }
 }
 
@@ -86,6 +82,10 @@ unsafe impl PteTable for Words {
             table: nr,
             folio: nr,
         }
+    }
+
+    fn first(&self) -> Pte {
+        Pte::new(self.0[0])
     }
 
     fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {

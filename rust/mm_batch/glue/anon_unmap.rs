@@ -65,22 +65,19 @@ unsafe impl SwapWalk for RmapWalk {
 
     #[inline]
     unsafe fn page_anon_exclusive_batch(&self, part: &Part<Self>) -> SubBatch {
-        let page = page_of(self, part);
         // SAFETY: By the method's requirement, the part is of the walk's run, whose pages are of
         // one folio, which is not hugetlb.
-        let exclusive = unsafe { bindings::mm_batch_page_anon_exclusive(page) };
-        // SAFETY: `page` is the first of the part's pages.
-        let nr = unsafe {
-            bindings::mm_batch_page_anon_exclusive_batch(page, part.nr().get(), exclusive)
+        let found = unsafe {
+            bindings::mm_batch_page_anon_exclusive_batch(page_of(self, part), part.nr().get())
         };
         SubBatch {
-            sharing: if exclusive {
+            sharing: if found.exclusive {
                 Sharing::Exclusive
             } else {
                 Sharing::MaybeShared
             },
             // The first page is as it is.
-            nr: NonZero::new(nr).unwrap_or(NonZero::<u32>::MIN),
+            nr: NonZero::new(found.nr).unwrap_or(NonZero::<u32>::MIN),
         }
     }
 
@@ -93,15 +90,10 @@ unsafe impl SwapWalk for RmapWalk {
     }
 
     #[inline]
-    fn mm_prepare_for_swap_entries(&self) {
-        // SAFETY: By the walk's invariants, there is an mm.
-        unsafe { bindings::mm_batch_prepare_for_swap_entries(self.at().vma) }
-    }
-
-    #[inline]
-    unsafe fn add_swap_counter(&self, nr: RunLength) {
-        // SAFETY: By the method's requirement, so many swap entries are coming to this mm.
-        unsafe { bindings::mm_batch_add_swap_counter(self.at().vma, nr.get() as isize) }
+    unsafe fn prepare_for_swap_entries(&self, nr: RunLength) {
+        // SAFETY: By the walk's invariants, there is an mm; by the method's requirement, so many
+        // swap entries are coming to it.
+        unsafe { bindings::mm_batch_prepare_for_swap_entries(self.at().vma, nr.get()) }
     }
 
     #[inline]
@@ -115,29 +107,28 @@ unsafe impl SwapWalk for RmapWalk {
     }
 }
 
-/// Unmaps the run of PTEs that begins with `*ptep`, to swap, and traces it.
+/// Unmaps the run of PTEs that begins with the walk's, to swap, and traces it.
 ///
 /// Returns how many pages were unmapped; 0 if the folio is to stay mapped.
 ///
 /// # Safety
 ///
 /// The folio is locked, large, referenced by the caller and not hugetlb, and anonymous and
-/// swap-backed. `*ptep` is present and maps its `page` at `address`, a multiple of `PAGE_SIZE`
-/// within `vma`. The page table lock is held, and an rmap lock that keeps `vma` and its mm; `flags`
-/// is without `TTU_HWPOISON`. Nobody else unmaps at this stop. All that until this returns, but
-/// that PTEs may be cleared by it.
+/// swap-backed. `pvmw` is at a present PTE that maps `page`, of all of the folio's; `pteval` is its
+/// `pte_val()`, read under the lock. The page table lock is held, and an rmap lock that keeps the
+/// VMA and its mm; `flags` is without `TTU_HWPOISON`. Nobody else unmaps at this stop. All that
+/// until this returns, but that PTEs may be cleared by it.
 ///
 /// Context: folio lock, rmap lock and page table lock held. Does not sleep.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_run(
     folio: *mut bindings::folio,
     page: *mut bindings::page,
-    vma: *mut bindings::vm_area_struct,
-    address: usize,
-    ptep: *mut bindings::pte_t,
+    pvmw: *const bindings::page_vma_mapped_walk,
+    pteval: u64,
     flags: c_uint,
 ) -> c_uint {
     // SAFETY: By the function's requirement.
-    let walk = unsafe { RmapWalk::new(folio, page, vma, address, ptep, flags) };
+    let walk = unsafe { RmapWalk::new(folio, page, pvmw, pteval, flags) };
     traced(ANON_UNMAP, unmap_run(walk))
 }

@@ -7,8 +7,9 @@ use super::rmap_walk::{
     RmapWalk, //
 };
 use crate::file_unmap::{
-    unmap_run,
-    FileUnmapWalk, //
+    unmap_file_run,
+    unmap_lazyfree_run,
+    LazyfreeWalk, //
 };
 use kernel::{
     bindings::{
@@ -19,7 +20,7 @@ use kernel::{
     sync::barrier, //
 };
 
-impl FileUnmapWalk for RmapWalk {
+impl LazyfreeWalk for RmapWalk {
     #[inline]
     fn smp_rmb(&self) {
         barrier::smp_mb(barrier::Read);
@@ -29,12 +30,6 @@ impl FileUnmapWalk for RmapWalk {
     fn folio_extra_refs(&self) -> i32 {
         // SAFETY: By the invariants, there is a large folio, whose mapcount is not locked here.
         unsafe { bindings::mm_batch_folio_extra_refs(self.at().folio) }
-    }
-
-    #[inline]
-    fn folio_test_anon(&self) -> bool {
-        // SAFETY: By the invariants, there is a folio.
-        unsafe { bindings::mm_batch_folio_test_anon(self.at().folio) }
     }
 
     #[inline]
@@ -73,29 +68,48 @@ fn mixed() -> bool {
     unsafe { mixed_file_runs.cast::<u8>().read_volatile() != 0 }
 }
 
-/// Unmaps the run of PTEs that begins with `*ptep`, of a file, of shmem or lazyfree, and traces it.
+/// Unmaps the run of PTEs that begins with the walk's, of a file or of shmem, and traces it.
 ///
-/// Returns how many pages were unmapped; 0 if the folio is to stay mapped.
+/// Returns how many pages were unmapped.
 ///
 /// # Safety
 ///
-/// The folio is locked, large, referenced by the caller and not hugetlb, and not both anonymous and
-/// swap-backed. `*ptep` is present and maps its `page` at `address`, a multiple of `PAGE_SIZE`
-/// within `vma`. The page table lock is held, and an rmap lock that keeps `vma` and its mm; `flags`
-/// is without `TTU_HWPOISON`. Nobody else unmaps at this stop. All that until this returns, but
-/// that PTEs may be cleared by it.
+/// The folio is locked, large, referenced by the caller and not hugetlb, and not anonymous. `pvmw`
+/// is at a present PTE that maps `page`, of all of the folio's; `pteval` is its `pte_val()`, read
+/// under the lock. The page table lock is held, and an rmap lock that keeps the VMA and its mm;
+/// `flags` is without `TTU_HWPOISON`. Nobody else unmaps at this stop. All that until this returns,
+/// but that PTEs may be cleared by it.
 ///
 /// Context: folio lock, rmap lock and page table lock held. Does not sleep.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_file_run(
     folio: *mut bindings::folio,
     page: *mut bindings::page,
-    vma: *mut bindings::vm_area_struct,
-    address: usize,
-    ptep: *mut bindings::pte_t,
+    pvmw: *const bindings::page_vma_mapped_walk,
+    pteval: u64,
     flags: c_uint,
 ) -> c_uint {
     // SAFETY: By the function's requirement.
-    let walk = unsafe { RmapWalk::new(folio, page, vma, address, ptep, flags) };
-    traced(FILE_UNMAP, unmap_run(walk, mixed()))
+    let walk = unsafe { RmapWalk::new(folio, page, pvmw, pteval, flags) };
+    traced(FILE_UNMAP, Ok(unmap_file_run(walk, mixed())))
+}
+
+/// The same of a lazyfree folio. Returns 0 if it is to stay mapped.
+///
+/// # Safety
+///
+/// As for [`mm_batch_unmap_file_run`], but that the folio is anonymous and not swap-backed.
+///
+/// Context: folio lock, rmap lock and page table lock held. Does not sleep.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_unmap_lazyfree_run(
+    folio: *mut bindings::folio,
+    page: *mut bindings::page,
+    pvmw: *const bindings::page_vma_mapped_walk,
+    pteval: u64,
+    flags: c_uint,
+) -> c_uint {
+    // SAFETY: By the function's requirement.
+    let walk = unsafe { RmapWalk::new(folio, page, pvmw, pteval, flags) };
+    traced(FILE_UNMAP, unmap_lazyfree_run(walk))
 }

@@ -16,27 +16,25 @@ use kernel::{
     prelude::*, //
 };
 
-/// The length of the run of PTEs that begins with `*ptep`.
+/// The length of the run of PTEs that begins with the walk's.
 ///
 /// # Safety
 ///
-/// `vma`, within which `address` is, a multiple of `PAGE_SIZE`, and `folio`, which is large and of
-/// which `*ptep` maps `page`, stay as they are. `ptep` is the entry of `address` in a whole page
-/// table that nobody else has.
+/// `pvmw` is at an entry of a whole page table that nobody else has, which was `pteval` and maps
+/// `page`, of all of `folio`, which is large. Its VMA, and the folio, stay as they are.
 ///
 /// Context: any.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_folio_pte_batch_kunit(
     folio: *mut bindings::folio,
     page: *mut bindings::page,
-    vma: *mut bindings::vm_area_struct,
-    address: usize,
-    ptep: *mut bindings::pte_t,
+    pvmw: *const bindings::page_vma_mapped_walk,
+    pteval: u64,
     respect_write: bool,
     respect_soft_dirty: bool,
 ) -> c_uint {
     // SAFETY: By the function's requirement.
-    let view = unsafe { PteView::new(folio, page, vma, address, ptep) };
+    let view = unsafe { PteView::new(folio, page, pvmw, pteval) };
     let respect = Respect {
         write: respect_write,
         soft_dirty: respect_soft_dirty,

@@ -8,6 +8,7 @@ use crate::{
     pte::{
         Pte,
         PteArch,
+        PteFormat,
         Respect, //
     },
     pte_run::{
@@ -17,6 +18,7 @@ use crate::{
         RunLength, //
     },
     unmap::{
+        Cleared,
         Part,
         UnmapWalk, //
     }, //
@@ -42,37 +44,53 @@ const _: () = assert!(size_of::<bindings::pte_t>() == size_of::<u64>());
 ///
 /// # Invariants
 ///
-/// `ptep` is the PTE of `address`, a multiple of `PAGE_SIZE` within `vma`; it maps `page`, of
-/// `folio`, or did before it was cleared. The folio is large and not freed. None of it goes while
-/// this exists, nor does the page table.
+/// `ptep` is the PTE of `address`, a multiple of `PAGE_SIZE` within `vma`, where `pvmw` is; it was
+/// `first` when it was read under its lock, and mapped `page`, of `folio`, which has `folio_pages`
+/// pages. The folio is large and not freed. None of it goes while this exists, nor does the page
+/// table.
 pub(super) struct PteView {
+    pvmw: *const bindings::page_vma_mapped_walk,
     pub(super) folio: *mut bindings::folio,
     pub(super) page: *mut bindings::page,
     pub(super) vma: *mut bindings::vm_area_struct,
     address: usize,
     ptep: *mut bindings::pte_t,
+    first: Pte,
+    folio_pages: usize,
 }
 
 impl PteView {
     /// # Safety
     ///
-    /// As the invariants say, for as long as it exists.
+    /// `pvmw` is at a PTE that maps `page`, of a whole `folio`, which is large and not freed;
+    /// `pteval` is its `pte_val()`, read under the lock. None of it goes while this exists, nor
+    /// does the page table.
     #[inline]
     pub(super) unsafe fn new(
         folio: *mut bindings::folio,
         page: *mut bindings::page,
-        vma: *mut bindings::vm_area_struct,
-        address: usize,
-        ptep: *mut bindings::pte_t,
+        pvmw: *const bindings::page_vma_mapped_walk,
+        pteval: u64,
     ) -> Self {
+        // SAFETY: By the function's requirement.
+        let at = unsafe { &*pvmw };
         // INVARIANT: By the function's requirement.
         Self {
+            pvmw,
             folio,
             page,
-            vma,
-            address,
-            ptep,
+            vma: at.vma,
+            address: at.address,
+            ptep: at.pte,
+            first: Pte::new(pteval),
+            folio_pages: at.nr_pages,
         }
+    }
+
+    /// The place of a PTE.
+    #[inline]
+    fn ptep(at: &PteIndex<'_, Self>) -> *mut bindings::pte_t {
+        at.table().ptep.wrapping_add(at.get() as usize)
     }
 }
 
@@ -83,24 +101,39 @@ pub(super) struct Arch;
 // SAFETY: The answers are those of the architecture's functions in C.
 unsafe impl PteArch for Arch {
     #[inline]
-    fn ignored(respect: Respect) -> u64 {
+    fn format(pte: Pte, respect: Respect) -> PteFormat {
         let Respect { write, soft_dirty } = respect;
-        // SAFETY: It works on constants.
-        unsafe { bindings::mm_batch_pte_batch_ignored(write, soft_dirty) }
+        // SAFETY: It works on the words; of what it is given, it touches no memory. (Xen PV looks
+        // the frame up in a table of its own, which has an answer for each.)
+        let format = unsafe { bindings::mm_batch_pte_format(pte.raw(), write, soft_dirty) };
+        PteFormat {
+            ignored: format.ignored,
+            step: format.step,
+        }
     }
+}
 
-    #[inline]
-    fn pfn_step(pte: Pte) -> u64 {
-        // SAFETY: It touches no memory of the caller's. (Xen PV looks the frame up in a table of
-        // its own, which has an answer for each.)
-        unsafe { bindings::mm_batch_pte_pfn_step(pte.raw()) }
-    }
+/// PTEs of a page table, which has one page (C: `PTRS_PER_PTE`).
+const PTRS_PER_PTE: usize = PAGE_SIZE / size_of::<bindings::pte_t>();
 
-    #[inline]
-    fn pte_dirty(pte: Pte) -> bool {
-        // SAFETY: It looks at bits of the word.
-        unsafe { bindings::mm_batch_pte_dirty(pte.raw()) }
-    }
+/// Whether `pte_val()` of a PTE is the word that is in the page table, and all that `ptep_get()`
+/// looks at. Then it is read without a call.
+#[cfg(not(CONFIG_PARAVIRT_XXL))]
+#[inline]
+fn ptes_are_words() -> bool {
+    // arm64 has groups of PTEs, whose young and dirty bits are gathered.
+    cfg!(CONFIG_X86_64)
+}
+
+/// Not on Xen PV, where frames in page tables are the host's (C: `boot_cpu_has()`).
+#[cfg(CONFIG_PARAVIRT_XXL)]
+#[inline]
+fn ptes_are_words() -> bool {
+    const WORD: usize = bindings::X86_FEATURE_XENPV as usize / 32;
+    const BIT: u32 = 1 << (bindings::X86_FEATURE_XENPV % 32);
+    // SAFETY: It is a variable of C, of which this bit does not change once there are page tables
+    // of user space.
+    unsafe { bindings::boot_cpu_data.__bindgen_anon_3.x86_capability[WORD] & BIT == 0 }
 }
 
 // SAFETY: By the invariants, the ends are those of the VMA, the page table and the folio that the
@@ -110,12 +143,13 @@ unsafe impl PteTable for PteView {
 
     #[inline]
     fn reach(&self) -> Reach {
-        // SAFETY: By the invariants, `address` is within `vma`.
-        let vma = unsafe { bindings::mm_batch_ptes_to_vma_end(self.vma, self.address) };
-        // SAFETY: It works on the number.
-        let table = unsafe { bindings::mm_batch_ptes_to_table_end(self.address) };
-        // SAFETY: By the invariants, `page` is of `folio`.
-        let folio = unsafe { bindings::mm_batch_pages_to_folio_end(self.folio, self.page) };
+        // SAFETY: By the invariants, there is a VMA, whose end cannot change.
+        let end = unsafe { (*self.vma).__bindgen_anon_1.__bindgen_anon_1.vm_end };
+        let vma = end.wrapping_sub(self.address) / PAGE_SIZE;
+        let table = PTRS_PER_PTE.wrapping_sub(self.address / PAGE_SIZE % PTRS_PER_PTE);
+        // The struct pages of a folio are one behind the other, from its own on.
+        let index = self.page.addr().wrapping_sub(self.folio.addr()) / size_of::<bindings::page>();
+        let folio = self.folio_pages.wrapping_sub(index);
         // SAFETY: By the invariants, the page of `address` is within each of the three, whole.
         let nr = |ptes| unsafe { NonZero::new_unchecked(ptes) };
         Reach {
@@ -126,10 +160,20 @@ unsafe impl PteTable for PteView {
     }
 
     #[inline]
+    fn first(&self) -> Pte {
+        self.first
+    }
+
+    #[inline]
     fn ptep_get(at: &PteIndex<'_, Self>) -> Pte {
-        let ptep = at.table().ptep.wrapping_add(at.get() as usize);
-        // SAFETY: The index is within the reach of its view, so within the page table, which cannot
-        // go.
+        let ptep = Self::ptep(at);
+        if ptes_are_words() {
+            // READ_ONCE(), as hardware may write to it meanwhile: a word, whatever it is.
+            // SAFETY: The index is within the reach of its view, so within the page table, which
+            // cannot go.
+            return Pte::new(unsafe { ptep.cast::<u64>().read_volatile() });
+        }
+        // SAFETY: As above.
         Pte::new(unsafe { bindings::mm_batch_ptep_get(ptep) })
     }
 
@@ -139,9 +183,8 @@ unsafe impl PteTable for PteView {
         if !cfg!(CONFIG_ARM64_CONTPTE) {
             return NonZero::<u32>::MIN;
         }
-        let ptep = at.table().ptep.wrapping_add(at.get() as usize);
         // SAFETY: Only the entry's address counts.
-        let hint = unsafe { bindings::mm_batch_pte_batch_hint(ptep, pte.raw()) };
+        let hint = unsafe { bindings::mm_batch_pte_batch_hint(Self::ptep(at), pte.raw()) };
         NonZero::new(hint).unwrap_or(NonZero::<u32>::MIN)
     }
 }
@@ -163,23 +206,22 @@ impl RmapWalk {
     ///
     /// # Safety
     ///
-    /// The folio is locked, large, referenced by the caller and not hugetlb. `*ptep` is present and
-    /// maps its `page` at `address`, a multiple of `PAGE_SIZE` within `vma`. The page table lock is
-    /// held, and an rmap lock that keeps `vma` and its mm; `flags` is without `TTU_HWPOISON`. All
-    /// that for as long as the walk exists, but that the PTE may be cleared by it; and there is no
-    /// other walk at this stop.
+    /// The folio is locked, large, referenced by the caller and not hugetlb. `pvmw` is at a present
+    /// PTE that maps `page`, of all of the folio's; `pteval` is its `pte_val()`, read under the
+    /// lock. The page table lock is held, and an rmap lock that keeps the VMA and its mm; `flags`
+    /// is without `TTU_HWPOISON`. All that for as long as the walk exists, but that the PTE may be
+    /// cleared by it; and there is no other walk at this stop.
     #[inline]
     pub(super) unsafe fn new(
         folio: *mut bindings::folio,
         page: *mut bindings::page,
-        vma: *mut bindings::vm_area_struct,
-        address: usize,
-        ptep: *mut bindings::pte_t,
+        pvmw: *const bindings::page_vma_mapped_walk,
+        pteval: u64,
         flags: c_uint,
     ) -> Self {
-        unsafe_precondition_assert!(address % PAGE_SIZE == 0);
         // SAFETY: By the function's requirement.
-        let view = unsafe { PteView::new(folio, page, vma, address, ptep) };
+        let view = unsafe { PteView::new(folio, page, pvmw, pteval) };
+        unsafe_precondition_assert!(view.address % PAGE_SIZE == 0);
         // INVARIANT: By the function's requirement.
         Self { view, flags }
     }
@@ -211,22 +253,14 @@ unsafe impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn get_and_clear_ptes(&self, nr: RunLength) -> Pte {
-        let PteView {
-            vma, address, ptep, ..
-        } = self.view;
+    unsafe fn clear_flush_ptes(&self, nr: RunLength) -> Cleared {
         // SAFETY: By the method's requirement, these are present PTEs of the folio, and by the
         // invariants their lock is held.
-        Pte::new(unsafe { bindings::mm_batch_get_and_clear_run(vma, address, ptep, nr.get()) })
-    }
-
-    #[inline]
-    unsafe fn flush_tlb(&self, cleared: &Part<Self>) {
-        let (address, _) = self.place(cleared);
-        let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
-        // SAFETY: By the method's requirement, the run is of `vma`, and `pte` tells whether it was
-        // dirty; by the invariants, its lock is held.
-        unsafe { bindings::ttu_flush_run(self.view.vma, address, nr, pte, self.flags) }
+        let run = unsafe { bindings::ttu_clear_run(self.view.pvmw, nr.get(), self.flags) };
+        Cleared {
+            first: Pte::new(run.pteval),
+            dirty: run.dirty,
+        }
     }
 
     #[inline]
@@ -270,45 +304,24 @@ unsafe impl UnmapWalk for RmapWalk {
     }
 
     #[inline]
-    unsafe fn leave_behind(&self, cleared: &Part<Self>) {
-        let (address, ptep) = self.place(cleared);
-        let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
-        // SAFETY: By the method's requirement, the PTEs are none; by the invariants, their lock is
-        // held.
-        unsafe { bindings::mm_batch_install_uffd_wp_run(self.view.vma, address, ptep, pte, nr) }
-    }
-
-    #[inline]
-    fn update_hiwater_rss(&self) {
-        // SAFETY: By the invariants, there is an mm.
-        unsafe { bindings::mm_batch_update_hiwater_rss(self.view.vma) }
-    }
-
-    #[inline]
-    unsafe fn add_mm_counter(&self, removed: RunLength) {
-        let PteView { vma, folio, .. } = self.view;
-        // As wide as the counter before it is negated.
-        let pages = (removed.get() as isize).wrapping_neg();
-        // SAFETY: By the method's requirement, so many of the folio's pages were counted in this
-        // mm.
-        unsafe { bindings::mm_batch_add_mm_counter(vma, folio, pages) }
-    }
-
-    #[inline]
-    unsafe fn folio_remove_rmap_ptes(&self, nr: RunLength) {
+    unsafe fn end_mappings(&self, nr: RunLength) {
         let PteView {
             folio, page, vma, ..
         } = self.view;
         // SAFETY: By the method's requirement, the mappings of so many pages from `page` on are
-        // gone and still counted; by the invariants, their lock is held.
-        unsafe { bindings::mm_batch_remove_rmap_run(folio, page, nr.get() as c_int, vma) }
+        // gone and still counted; by the invariants, their lock is held, and there is one more
+        // reference.
+        unsafe { bindings::mm_batch_end_mappings(folio, page, vma, nr.get()) }
     }
 
     #[inline]
-    unsafe fn folio_put_refs(&self, nr: RunLength) {
-        // SAFETY: By the method's requirement, the mappings' references are to be dropped; by the
-        // invariants, there is one more.
-        unsafe { bindings::mm_batch_folio_put_refs(self.view.folio, nr.get() as c_int) }
+    unsafe fn vanish(&self, cleared: &Part<Self>) {
+        let PteView {
+            folio, page, pvmw, ..
+        } = self.view;
+        let (nr, pte) = (cleared.nr().get(), cleared.first().raw());
+        // SAFETY: As above, and by the method's requirement the PTEs are none.
+        unsafe { bindings::mm_batch_vanish_run(folio, page, pvmw, pte, nr) }
     }
 }
 

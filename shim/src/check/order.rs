@@ -7,17 +7,14 @@
 //! call of the port is noted, but for reads of PTEs, and has one place in a run and comes there once. The
 //! rules are those of `try_to_unmap_one()`, mm/rmap.c, 7.3:
 //!
-//! * Whether the folio is anonymous is asked before anything is done. Whether it is in the swap cache
-//!   is asked once its PTEs are cleared (`ttu_anon_folio()`), and a warning comes behind that.
-//! * PTEs are cleared first, then the TLB is flushed or the flush noted, then the dirty bit is
-//!   handed on: before the flush it may still change (the comment above `should_defer_flush()`).
+//! * PTEs are cleared, and flushed for, first; then the dirty bit is handed on. Whether the folio is in
+//!   the swap cache is asked behind that (`ttu_anon_folio()`), and a warning comes behind the answer.
 //! * Whether a lazyfree folio may be discarded: a full barrier, references, a read barrier, the dirty
 //!   flag (`ttu_anon_lazyfree_folio()`).
 //! * Swap entries are counted in their slots, and the mm is on the list that swapoff looks through,
 //!   before one is written (mm/swapfile.c): `to_swap`.
-//! * `hiwater_rss` is told before rss goes down (include/linux/mm.h).
-//! * Counters, rmap and references, in this order: a folio without references may be gone, and one
-//!   without mappings may be discarded.
+//! * The mappings end once the PTEs are what they are to be: a folio without references may be gone,
+//!   and one without mappings may be discarded.
 //! * What was committed is not restored, and a folio is made swap-backed once its PTEs are back.
 //! * No translation is left anywhere when PTEs come back, which may do so as a group (arm64's break
 //!   before make; C does without).
@@ -37,8 +34,6 @@ use to_swap::{
 /// What is asked of a folio or its VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// `folio_test_anon()`
-    Anon,
     /// `folio_test_swapcache()`
     Swapcache,
     /// `folio_test_dirty()`
@@ -54,10 +49,8 @@ pub enum Event {
     Asked(Flag, bool),
     /// A folio was not what it can be.
     Warned,
-    /// PTEs were cleared.
+    /// PTEs were cleared; their translations are gone, or will be by `try_to_unmap_flush()`.
     Cleared(u32),
-    /// Their translations are gone, or will be by `try_to_unmap_flush()`.
-    Flushed(u32),
     /// The folio was marked dirty.
     MarkedDirty,
     /// `smp_mb()`.
@@ -68,14 +61,8 @@ pub enum Event {
     ReadOrdered,
     /// What is to be known of the mappings was left in the PTEs, if anything is.
     LeftBehind(u32),
-    /// `update_hiwater_rss()`.
-    Hiwater,
-    /// Pages were taken from a counter.
-    Counted(u32),
-    /// Mappings were taken away.
-    RmapRemoved(u32),
-    /// References were dropped.
-    RefsPut(u32),
+    /// Counters, rmap and references do not count the mappings any more.
+    Unmapped(u32),
     /// No TLB has a translation of PTEs that are about to come back.
     FlushedAgain(u32),
     /// PTEs were mapped again.
@@ -101,10 +88,8 @@ pub enum Event {
     },
     /// It was found out whether the folio is pinned.
     PinTested(bool),
-    /// The mm is on swapoff's list.
-    Mmlist,
-    /// Swap entries were counted in the mm.
-    SwapCounted(u32),
+    /// The mm is on swapoff's list, and swap entries are counted in it.
+    Prepared(u32),
     /// AnonExclusive was cleared.
     Shared(u32),
     /// `smp_mb__after_atomic()`.
@@ -117,10 +102,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Mapped,
-    /// The same, and it is known whether the folio is anonymous.
-    Asked,
     Cleared(u32),
-    Flushed(u32),
     /// And the dirty bit is handed on.
     Settled(u32),
     /// May it be discarded?
@@ -141,10 +123,8 @@ enum Stage {
     },
     /// Mapped again, and may be swap-backed again.
     Redirtied,
-    LeftBehind(u32),
-    Hiwater(u32),
-    Counted(u32),
-    Unmapped(u32),
+    /// The PTEs are what they are to be.
+    Final(u32),
     Ended,
 }
 
@@ -169,12 +149,10 @@ impl Stage {
     fn next(self, event: Event) -> Option<Self> {
         use Stage::*;
         Some(match (self, event) {
-            (Mapped, Event::Asked(Flag::Anon, _)) => Asked,
-            (Mapped | Asked, Event::Cleared(nr)) => Cleared(nr),
-            (Cleared(nr), Event::Flushed(n)) if n == nr => Flushed(nr),
-            (Flushed(nr), Event::MarkedDirty) => Settled(nr),
+            (Mapped, Event::Cleared(nr)) => Cleared(nr),
+            (Cleared(nr), Event::MarkedDirty) => Settled(nr),
 
-            (Flushed(nr) | Settled(nr), Event::Asked(Flag::Swapcache, is)) => {
+            (Cleared(nr) | Settled(nr), Event::Asked(Flag::Swapcache, is)) => {
                 if is {
                     InSwapcache(nr)
                 } else {
@@ -195,10 +173,10 @@ impl Stage {
             (ToSwap(run), event) => match run.next(event)? {
                 Next::ToSwap(run) => ToSwap(run),
                 Next::Back => Refused(run.nr()),
-                Next::Written => Hiwater(run.nr()),
+                Next::Unmapped => Ended,
             },
 
-            (Flushed(nr) | Settled(nr) | Refused(nr), Event::FlushedAgain(n)) if n == nr => {
+            (Cleared(nr) | Settled(nr) | Refused(nr), Event::FlushedAgain(n)) if n == nr => {
                 FlushedAgain {
                     nr,
                     redirtied: false,
@@ -217,23 +195,15 @@ impl Stage {
             }
             (Redirtied, Event::MadeSwapbacked) => Ended,
 
-            (Flushed(nr) | Settled(nr) | Checked(nr), Event::LeftBehind(n)) if n == nr => {
-                LeftBehind(nr)
-            }
-            (LeftBehind(nr), Event::Hiwater) => Hiwater(nr),
-            (Hiwater(nr), Event::Counted(n)) if n == nr => Counted(nr),
-            (Counted(nr), Event::RmapRemoved(n)) if n == nr => Unmapped(nr),
-            (Unmapped(nr), Event::RefsPut(n)) if n == nr => Ended,
+            (Cleared(nr) | Settled(nr) | Checked(nr), Event::LeftBehind(n)) if n == nr => Final(nr),
+            (Final(nr), Event::Unmapped(n)) if n == nr => Ended,
             _ => return None,
         })
     }
 
     /// Whether the lock may go: the run is as it was, or unmapped.
     fn is_over(self) -> bool {
-        matches!(
-            self,
-            Self::Mapped | Self::Asked | Self::Redirtied | Self::Ended
-        )
+        matches!(self, Self::Mapped | Self::Redirtied | Self::Ended)
     }
 }
 

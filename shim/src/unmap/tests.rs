@@ -93,27 +93,7 @@ fn a_pte_that_is_cleared_twice_is_noticed() {
             let nr = whole(&walk);
             mm.table.get_and_clear(1);
             // SAFETY: A PTE of a model maps no memory.
-            unsafe { walk.get_and_clear_ptes(nr) };
-        });
-    });
-}
-
-#[test]
-#[should_panic(expected = "the flush is told of another PTE than was cleared")]
-fn a_flush_of_another_pte_is_noticed() {
-    explore(|| {
-        let (mm, folio) = mapped(Layout::file(4), [0, DIRTY, 0, 0]);
-        let (clean, clean_folio) = file();
-        clean.walk(&clean_folio, 0, |walk| {
-            let other = PteRun::longest(walk).clear();
-            mm.walk(&folio, 0, |walk| {
-                let nr = whole(&walk);
-                // SAFETY: A PTE of a model maps no memory.
-                unsafe {
-                    walk.get_and_clear_ptes(nr);
-                    walk.flush_tlb(other.part());
-                }
-            });
+            unsafe { walk.clear_flush_ptes(nr) };
         });
     });
 }
@@ -134,7 +114,7 @@ fn a_marker_over_a_pte_is_noticed() {
 }
 
 #[test]
-#[should_panic(expected = "the page table lock goes while a run is Flushed(4)")]
+#[should_panic(expected = "the page table lock goes while a run is Cleared(4)")]
 fn a_run_that_is_forgotten_is_noticed() {
     explore(|| {
         let (mm, folio) = file();

@@ -6,6 +6,7 @@
 use mm_batch::pte::{
     Pte,
     PteArch,
+    PteFormat,
     Respect, //
 };
 
@@ -14,13 +15,10 @@ pub struct Mine;
 
 #[cfg(bad)]
 impl PteArch for Mine {
-    fn ignored(_: Respect) -> u64 {
-        u64::MAX
-    }
-    fn pfn_step(_: Pte) -> u64 {
-        0
-    }
-    fn pte_dirty(_: Pte) -> bool {
-        false
+    fn format(_: Pte, _: Respect) -> PteFormat {
+        PteFormat {
+            ignored: u64::MAX,
+            step: 0,
+        }
     }
 }

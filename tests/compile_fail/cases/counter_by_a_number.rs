@@ -2,12 +2,12 @@
 
 //! error: E0308 RunLength, i64
 //! right: i64::from(nr.get()) -> nr
-//! What leaves a counter is a run: nobody but the port negates its length, in any width.
+//! What ends is a run: nobody but the port negates its length, in any width.
 
 use mm_batch::{pte_run::RunLength, unmap::UnmapWalk};
 
 #[cfg(bad)]
 pub fn removed<W: UnmapWalk>(walk: &W, nr: RunLength) {
     // SAFETY: Nobody's: this is not run.
-    unsafe { walk.add_mm_counter(i64::from(nr.get())) };
+    unsafe { walk.end_mappings(i64::from(nr.get())) };
 }

@@ -2,7 +2,7 @@
 
 //! error: E0133 page_anon_exclusive_batch
 //! error: clear_pages_anon_exclusive
-//! error: add_swap_counter
+//! error: prepare_for_swap_entries
 //! error: folio_dup_swap_pages
 //! error: folio_put_swap_pages
 //! error: set_swp_ptes
@@ -23,7 +23,7 @@ pub fn by_hand<W: SwapWalk>(walk: &W, nr: RunLength, part: &Part<W>) {
     #[cfg(bad)]
     walk.clear_pages_anon_exclusive(part);
     #[cfg(bad)]
-    walk.add_swap_counter(nr);
+    walk.prepare_for_swap_entries(nr);
     #[cfg(bad)]
     walk.folio_dup_swap_pages(nr);
     #[cfg(bad)]

@@ -30,6 +30,9 @@ impl<A: PteArch> PteTable for Mine<A> {
             folio: endless,
         }
     }
+    fn first(&self) -> Pte {
+        Pte::new(0)
+    }
     fn ptep_get(_: &PteIndex<'_, Self>) -> Pte {
         Pte::new(0)
     }

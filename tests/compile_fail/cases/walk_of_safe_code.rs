@@ -17,6 +17,7 @@ use mm_batch::{
         SwapWalk, //
     },
     unmap::{
+        Cleared,
         Part,
         UnmapWalk, //
     },
@@ -31,10 +32,12 @@ impl<T: PteTable> UnmapWalk for Mine<T> {
     fn view(&self) -> &T {
         &self.0
     }
-    unsafe fn get_and_clear_ptes(&self, _: RunLength) -> Pte {
-        Pte::new(0)
+    unsafe fn clear_flush_ptes(&self, _: RunLength) -> Cleared {
+        Cleared {
+            first: Pte::new(0),
+            dirty: false,
+        }
     }
-    unsafe fn flush_tlb(&self, _: &Part<Self>) {}
     fn smp_mb(&self) {}
     fn folio_test_swapcache(&self) -> bool {
         true
@@ -43,11 +46,8 @@ impl<T: PteTable> UnmapWalk for Mine<T> {
     fn folio_mark_dirty(&self) {}
     unsafe fn flush_before_restore(&self, _: &Part<Self>) {}
     unsafe fn set_ptes(&self, _: &Part<Self>) {}
-    unsafe fn leave_behind(&self, _: &Part<Self>) {}
-    fn update_hiwater_rss(&self) {}
-    unsafe fn add_mm_counter(&self, _: RunLength) {}
-    unsafe fn folio_remove_rmap_ptes(&self, _: RunLength) {}
-    unsafe fn folio_put_refs(&self, _: RunLength) {}
+    unsafe fn end_mappings(&self, _: RunLength) {}
+    unsafe fn vanish(&self, _: &Part<Self>) {}
 }
 
 #[cfg(bad)]
@@ -67,7 +67,6 @@ impl<T: PteTable> SwapWalk for Mine<T> {
         }
     }
     unsafe fn clear_pages_anon_exclusive(&self, _: &Part<Self>) {}
-    fn mm_prepare_for_swap_entries(&self) {}
-    unsafe fn add_swap_counter(&self, _: RunLength) {}
+    unsafe fn prepare_for_swap_entries(&self, _: RunLength) {}
     unsafe fn set_swp_ptes(&self, _: &Part<Self>, _: Sharing) {}
 }

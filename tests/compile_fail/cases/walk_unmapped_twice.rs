@@ -3,13 +3,10 @@
 //! error: E0382 walk
 //! A walk is one stop: what was unmapped there once is not unmapped again.
 
-use mm_batch::file_unmap::{
-    unmap_run,
-    FileUnmapWalk, //
-};
+use mm_batch::{file_unmap::unmap_file_run, unmap::UnmapWalk};
 
-pub fn unmap<W: FileUnmapWalk>(walk: W) {
-    let _ = unmap_run(walk, true);
+pub fn unmap<W: UnmapWalk>(walk: W) {
+    unmap_file_run(walk, true);
     #[cfg(bad)]
-    let _ = unmap_run(walk, true);
+    unmap_file_run(walk, true);
 }

@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/mm_batch.h>
 #include <linux/prandom.h>
+#include <linux/rmap.h>
 #include "../internal.h"
 
 #define TABLES	6000
@@ -135,11 +136,15 @@ static void compare(struct kunit *test, struct context *c, struct start *s, fpb_
 	unsigned long addr = ADDRESS + s->index * PAGE_SIZE;
 	unsigned int max_nr = (pmd_addr_end(addr, s->vma.vm_end) - addr) >> PAGE_SHIFT;
 	pte_t *ptep = c->table + s->index, pte = *ptep;
+	struct page_vma_mapped_walk pvmw = {
+		.nr_pages = folio_nr_pages(s->folio), .vma = &s->vma, .address = addr,
+		.pte = ptep,
+	};
 	unsigned int in_c, in_rust;
 
 	in_c = folio_pte_batch_flags(s->folio, &s->vma, ptep, &pte, max_nr, flags);
-	in_rust = mm_batch_folio_pte_batch_kunit(s->folio, folio_page(s->folio, s->idx), &s->vma,
-						 addr, ptep, flags & FPB_RESPECT_WRITE,
+	in_rust = mm_batch_folio_pte_batch_kunit(s->folio, folio_page(s->folio, s->idx), &pvmw,
+						 pte_val(*ptep), flags & FPB_RESPECT_WRITE,
 						 flags & FPB_RESPECT_SOFT_DIRTY);
 	KUNIT_ASSERT_EQ_MSG(test, in_rust, in_c, "PTE %u of page %u, flags %x: %llx, then %llx",
 			    s->index, s->idx, (__force unsigned int)flags, (u64)pte_val(*ptep),

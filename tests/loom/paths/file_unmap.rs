@@ -6,7 +6,7 @@
 //! sets its dirty bit. A write that was made must not be discarded. What happens wholly under the
 //! page table lock has no interleavings, and is in tests/properties/.
 
-use mm_batch::file_unmap::unmap_run;
+use mm_batch::file_unmap::unmap_lazyfree_run;
 use mm_shim::{
     folio::Folio,
     gup::gup_fast,
@@ -49,7 +49,7 @@ pub(crate) fn lazyfree(nr: usize) -> (Arc<Mm>, Arc<Folio>) {
 }
 
 pub(crate) fn unmap(mm: &Mm, folio: &Folio) -> bool {
-    let (outcome, _) = mm.walk(folio, 0, |walk| unmap_run(walk, true));
+    let (outcome, _) = mm.walk(folio, 0, |walk| unmap_lazyfree_run(walk));
     outcome.is_ok()
 }
 

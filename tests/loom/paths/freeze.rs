@@ -7,7 +7,7 @@
 //! nothing in it that was not written back.
 
 use crate::paths::file_unmap::PFN;
-use mm_batch::file_unmap::unmap_run;
+use mm_batch::file_unmap::unmap_file_run;
 use mm_shim::{
     folio::Folio,
     gup::{
@@ -51,8 +51,7 @@ fn file(bits: u64) -> (Arc<Mm>, Arc<Folio>) {
 
 /// `shrink_folio_list()`, for one folio that one mm maps.
 fn reclaim(mm: &Mm, folio: &Folio) -> &'static str {
-    let (outcome, _) = mm.walk(folio, 0, |walk| unmap_run(walk, true));
-    let nr = outcome.expect("a file is always unmapped");
+    let (nr, _) = mm.walk(folio, 0, |walk| unmap_file_run(walk, true));
     assert_eq!(nr.get(), NR as u32);
     let expected = 1 + NR as i32;
     if !folio.ref_freeze(expected) {

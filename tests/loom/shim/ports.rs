@@ -42,7 +42,6 @@ use mm_batch::{
         Section, //
     },
     pages::Pfn,
-    pte::Pte,
     pte_run::RunLength,
     reclaim::{
         AfterFlush,
@@ -54,6 +53,7 @@ use mm_batch::{
         SwapWalk, //
     },
     unmap::{
+        Cleared,
         Part,
         UnmapWalk, //
     }, //
@@ -155,17 +155,13 @@ unsafe impl<P: UnmapWalk> UnmapWalk for Watched<'_, P> {
         folio_test_swapcache() -> bool;
         warn_swapcache();
         folio_mark_dirty();
-        update_hiwater_rss();
     }
     handed_on! { unsafe
-        get_and_clear_ptes(nr: RunLength) -> Pte;
-        flush_tlb(cleared: &Part<P>);
+        clear_flush_ptes(nr: RunLength) -> Cleared;
         flush_before_restore(cleared: &Part<P>);
         set_ptes(cleared: &Part<P>);
-        leave_behind(cleared: &Part<P>);
-        add_mm_counter(removed: RunLength);
-        folio_remove_rmap_ptes(nr: RunLength);
-        folio_put_refs(nr: RunLength);
+        end_mappings(nr: RunLength);
+        vanish(cleared: &Part<P>);
     }
 }
 
@@ -174,23 +170,21 @@ unsafe impl<P: SwapWalk> SwapWalk for Watched<'_, P> {
     handed_on! {
         smp_mb_after_atomic();
         folio_maybe_dma_pinned() -> bool;
-        mm_prepare_for_swap_entries();
     }
     handed_on! { unsafe
         folio_dup_swap_pages(nr: RunLength) -> bool;
         folio_put_swap_pages(nr: RunLength);
         page_anon_exclusive_batch(part: &Part<P>) -> SubBatch;
         clear_pages_anon_exclusive(part: &Part<P>);
-        add_swap_counter(nr: RunLength);
+        prepare_for_swap_entries(nr: RunLength);
         set_swp_ptes(part: &Part<P>, sharing: Sharing);
     }
 }
 
-impl<P: file_unmap::FileUnmapWalk> file_unmap::FileUnmapWalk for Watched<'_, P> {
+impl<P: file_unmap::LazyfreeWalk> file_unmap::LazyfreeWalk for Watched<'_, P> {
     handed_on! {
         smp_rmb();
         folio_extra_refs() -> i32;
-        folio_test_anon() -> bool;
         folio_test_dirty() -> bool;
         vma_droppable() -> bool;
         folio_set_swapbacked();
@@ -440,10 +434,15 @@ fn unmap_to_swap((folio, mm): &(Folio, Mm), watch: &Watch<'_>) {
     });
 }
 
-fn unmap((folio, mm): &(Folio, Mm), watch: &Watch<'_>) {
+fn unmap_file((folio, mm): &(Folio, Mm), watch: &Watch<'_>) {
+    mm.walk(folio, 0, |port| {
+        file_unmap::unmap_file_run(Watched { port, watch }, true)
+    });
+}
+
+fn unmap_lazyfree((folio, mm): &(Folio, Mm), watch: &Watch<'_>) {
     let _ = mm.walk(folio, 0, |port| {
-        let port = Watched { port, watch };
-        file_unmap::unmap_run(port, true)
+        file_unmap::unmap_lazyfree_run(Watched { port, watch })
     });
 }
 
@@ -508,19 +507,14 @@ fn pages<H: Held, const NR: usize>() -> contig_free::Mm {
 orders! {
     Nothing, ports_to_swap: anon(Some(Slots::new(64, &[0, 0], None))), unmap_to_swap =>
         folio_test_swapcache,
-        get_and_clear_ptes,
-        flush_tlb,
+        clear_flush_ptes,
         folio_mark_dirty,
         folio_dup_swap_pages,
         page_anon_exclusive_batch,
         folio_maybe_dma_pinned,
-        mm_prepare_for_swap_entries,
-        add_swap_counter,
+        prepare_for_swap_entries,
         clear_pages_anon_exclusive,
-        set_swp_ptes,
-        update_hiwater_rss,
-        add_mm_counter,
-        folio_remove_rmap_ptes;
+        set_swp_ptes;
     Nothing, ports_to_swap_pinned: {
             let (folio, mm) = anon(Some(Slots::new(64, &[0, 0], None)));
             let page = mm_shim::pte::Table::new(&[pte(8, WRITE)]);
@@ -532,10 +526,7 @@ orders! {
         set_ptes;
     Nothing, ports_to_no_swap: anon(None), unmap_to_swap =>
         warn_swapcache;
-    Nothing, ports_of_a_file: file(), unmap =>
-        folio_test_anon,
-        leave_behind;
-    Nothing, ports_of_lazyfree: anon(None), unmap =>
+    Nothing, ports_of_lazyfree: anon(None), unmap_lazyfree =>
         folio_test_swapcache,
         folio_extra_refs,
         folio_test_dirty,
@@ -570,10 +561,12 @@ orders! {
     All, ports_that_order_to_swap: anon(Some(Slots::new(64, &[0, 0], None))), unmap_to_swap =>
         smp_mb,
         smp_mb_after_atomic,
-        folio_put_refs;
-    All, ports_that_order_lazyfree: anon(None), unmap =>
+        end_mappings;
+    All, ports_that_order_a_file: file(), unmap_file =>
+        vanish;
+    All, ports_that_order_lazyfree: anon(None), unmap_lazyfree =>
         smp_mb;
-    Reads, ports_that_order_reads: anon(None), unmap =>
+    Reads, ports_that_order_reads: anon(None), unmap_lazyfree =>
         smp_rmb;
     Reads, ports_that_order_reads_of_a_batch: dirty(), write_out =>
         try_to_unmap_flush_dirty,

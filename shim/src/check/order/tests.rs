@@ -44,33 +44,20 @@ const fn asked(at: u32, of: u32, sharing: Sharing, nr: u32) -> Step {
     })
 }
 
-const UNMAPPED: [Step; 4] = [
-    Must(Hiwater),
-    Must(Counted(4)),
-    Must(RmapRemoved(4)),
-    Must(RefsPut(4)),
-];
+const UNMAPPED: [Step; 1] = [Must(Unmapped(4))];
 const BACK: [Step; 2] = [Must(FlushedAgain(4)), Must(Restored(4))];
 
 /// What is in order: each line but for the end that it may have in common with others.
 const LINES: &[(&[Step], &[Step])] = &[
     // A file's run.
     (
-        &[
-            May(Asked(Anon, false)),
-            Must(Cleared(4)),
-            Must(Flushed(4)),
-            May(MarkedDirty),
-            Must(LeftBehind(4)),
-        ],
+        &[Must(Cleared(4)), May(MarkedDirty), Must(LeftBehind(4))],
         &UNMAPPED,
     ),
     // A lazyfree one, which is discarded,
     (
         &[
-            May(Asked(Anon, true)),
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, false)),
             Must(Ordered),
             Must(RefsCounted),
@@ -84,7 +71,6 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             May(MarkedDirty),
             Must(Asked(Swapcache, false)),
             Must(Ordered),
@@ -100,7 +86,6 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             May(MarkedDirty),
             Must(Asked(Swapcache, false)),
             Must(Ordered),
@@ -115,31 +100,24 @@ const LINES: &[(&[Step], &[Step])] = &[
         &[],
     ),
     // One that is given up.
-    (&[Must(Cleared(4)), Must(Flushed(4))], &BACK),
+    (&[Must(Cleared(4))], &BACK),
     // To swap, where there is none, or lazyfree, where there is.
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, false)),
             Must(Warned),
         ],
         &BACK,
     ),
     (
-        &[
-            Must(Cleared(4)),
-            Must(Flushed(4)),
-            Must(Asked(Swapcache, true)),
-            Must(Warned),
-        ],
+        &[Must(Cleared(4)), Must(Asked(Swapcache, true)), Must(Warned)],
         &BACK,
     ),
     // To swap, with counts that are not to be had,
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             May(MarkedDirty),
             Must(Asked(Swapcache, true)),
             Must(NotDup(4)),
@@ -150,7 +128,6 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, true)),
             Must(SwapDup(4)),
             Must(SwapPut(4)),
@@ -161,7 +138,6 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, true)),
             Must(SwapDup(4)),
             asked(0, 4, MaybeShared, 3),
@@ -175,12 +151,10 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, true)),
             Must(SwapDup(4)),
             asked(0, 4, MaybeShared, 4),
-            Must(Mmlist),
-            Must(SwapCounted(4)),
+            Must(Prepared(4)),
             Must(SwapPtes(4, MaybeShared)),
         ],
         &UNMAPPED,
@@ -189,14 +163,12 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, true)),
             Must(SwapDup(4)),
             asked(0, 4, Exclusive, 1),
             Must(Ordered),
             Must(PinTested(false)),
-            Must(Mmlist),
-            Must(SwapCounted(4)),
+            Must(Prepared(4)),
             Must(Shared(1)),
             Must(OrderedBehind),
             Must(SwapPtes(1, Exclusive)),
@@ -209,14 +181,12 @@ const LINES: &[(&[Step], &[Step])] = &[
     (
         &[
             Must(Cleared(4)),
-            Must(Flushed(4)),
             Must(Asked(Swapcache, true)),
             Must(SwapDup(4)),
             asked(0, 4, MaybeShared, 1),
             Must(Ordered),
             Must(PinTested(false)),
-            Must(Mmlist),
-            Must(SwapCounted(4)),
+            Must(Prepared(4)),
             Must(SwapPtes(1, MaybeShared)),
             asked(1, 3, Exclusive, 2),
             Must(Shared(2)),
@@ -229,8 +199,8 @@ const LINES: &[(&[Step], &[Step])] = &[
     ),
 ];
 
-const CLEARED: [Event; 2] = [Cleared(4), Flushed(4)];
-const COUNTED: [Event; 4] = [Cleared(4), Flushed(4), Asked(Swapcache, true), SwapDup(4)];
+const CLEARED: [Event; 1] = [Cleared(4)];
+const COUNTED: [Event; 3] = [Cleared(4), Asked(Swapcache, true), SwapDup(4)];
 
 const fn sharing(sharing: Sharing, nr: u32) -> Event {
     asked(0, 4, sharing, nr).event()
@@ -266,20 +236,19 @@ const OBJECTED: &[(&[Event], &[Event])] = &[
     // A barrier and a test for pins that nobody needs, and some that are not there.
     (&COUNTED, &[Ordered]),
     (&COUNTED, &[sharing(MaybeShared, 4), Ordered]),
-    (&COUNTED, &[sharing(MaybeShared, 3), Mmlist]),
-    (&COUNTED, &[sharing(Exclusive, 4), Mmlist]),
+    (&COUNTED, &[sharing(MaybeShared, 3), Prepared(4)]),
+    (&COUNTED, &[sharing(Exclusive, 4), Prepared(4)]),
     (&COUNTED, &[sharing(Exclusive, 4), PinTested(false)]),
-    (&COUNTED, &[sharing(Exclusive, 4), Ordered, Mmlist]),
+    (&COUNTED, &[sharing(Exclusive, 4), Ordered, Prepared(4)]),
     (
         &COUNTED,
-        &[sharing(Exclusive, 4), Ordered, PinTested(true), Mmlist],
+        &[sharing(Exclusive, 4), Ordered, PinTested(true), Prepared(4)],
     ),
     (&COUNTED, &[sharing(Exclusive, 5)]),
     // Behind what is final.
-    (&COUNTED, &[sharing(MaybeShared, 4), Mmlist, SwapPut(4)]),
     (
         &COUNTED,
-        &[sharing(MaybeShared, 4), Mmlist, SwapCounted(4), SwapPut(4)],
+        &[sharing(MaybeShared, 4), Prepared(4), SwapPut(4)],
     ),
     (
         &COUNTED,
@@ -287,10 +256,9 @@ const OBJECTED: &[(&[Event], &[Event])] = &[
             sharing(MaybeShared, 3),
             Ordered,
             PinTested(false),
-            Mmlist,
-            SwapCounted(4),
+            Prepared(4),
             SwapPtes(3, MaybeShared),
-            Hiwater,
+            Unmapped(4),
         ],
     ),
     (
@@ -299,8 +267,7 @@ const OBJECTED: &[(&[Event], &[Event])] = &[
             sharing(MaybeShared, 3),
             Ordered,
             PinTested(false),
-            Mmlist,
-            SwapCounted(4),
+            Prepared(4),
             SwapPtes(3, MaybeShared),
             SwapPut(4),
         ],
@@ -311,8 +278,7 @@ const OBJECTED: &[(&[Event], &[Event])] = &[
             sharing(MaybeShared, 3),
             Ordered,
             PinTested(false),
-            Mmlist,
-            SwapCounted(4),
+            Prepared(4),
             SwapPtes(3, MaybeShared),
             SwapPtes(1, MaybeShared),
         ],
@@ -323,8 +289,7 @@ const OBJECTED: &[(&[Event], &[Event])] = &[
             sharing(Exclusive, 4),
             Ordered,
             PinTested(false),
-            Mmlist,
-            SwapCounted(4),
+            Prepared(4),
             Shared(4),
             SwapPut(4),
         ],
@@ -436,17 +401,14 @@ fn otherwise(event: Event) -> Vec<Event> {
     };
     match event {
         Cleared(n) => numbered(Cleared, n),
-        Flushed(n) => numbered(Flushed, n),
         LeftBehind(n) => numbered(LeftBehind, n),
-        Counted(n) => numbered(Counted, n),
-        RmapRemoved(n) => numbered(RmapRemoved, n),
-        RefsPut(n) => numbered(RefsPut, n),
+        Unmapped(n) => numbered(Unmapped, n),
         FlushedAgain(n) => numbered(FlushedAgain, n),
         Restored(n) => numbered(Restored, n),
         SwapDup(n) => numbered(SwapDup, n),
         NotDup(n) => numbered(NotDup, n),
         SwapPut(n) => numbered(SwapPut, n),
-        SwapCounted(n) => numbered(SwapCounted, n),
+        Prepared(n) => numbered(Prepared, n),
         Shared(n) => numbered(Shared, n),
         SwapPtes(n, sharing) => vec![
             SwapPtes(n - 1, sharing),
@@ -548,11 +510,11 @@ fn nothing_comes_behind_the_end() {
 }
 
 #[test]
-#[should_panic(expected = "Flushed(2) may not follow Cleared(4): [Cleared(4)]")]
+#[should_panic(expected = "LeftBehind(2) may not follow Cleared(4): [Cleared(4)]")]
 fn an_objection_says_what_came_before() {
     let mut log = Log::default();
     log.note(Cleared(4));
-    log.note(Flushed(2));
+    log.note(LeftBehind(2));
 }
 
 #[test]

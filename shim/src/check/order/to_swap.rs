@@ -25,8 +25,7 @@ enum Place {
     Pinned,
     /// And there is none.
     NotPinned,
-    Mmlist,
-    /// The entries were counted in the mm, or the rest was asked for: the sub-batch is next.
+    /// The mm is prepared, or the rest was asked for: the sub-batch is next.
     Next,
     Shared,
     OrderedBehind,
@@ -52,8 +51,8 @@ pub(super) enum Next {
     ToSwap(ToSwap),
     /// As before the slots were counted.
     Back,
-    /// All entries are written.
-    Written,
+    /// All entries are written, and the mappings have ended.
+    Unmapped,
 }
 
 impl ToSwap {
@@ -109,9 +108,10 @@ impl ToSwap {
             {
                 Some(Next::Back)
             }
-            (Place::NotPinned, Event::Mmlist) => self.at(Place::Mmlist),
-            (Place::Asked, Event::Mmlist) if !any_exclusive => self.at(Place::Mmlist),
-            (Place::Mmlist, Event::SwapCounted(n)) if n == self.nr => self.at(Place::Next),
+            (Place::NotPinned, Event::Prepared(n)) if n == self.nr => self.at(Place::Next),
+            (Place::Asked, Event::Prepared(n)) if !any_exclusive && n == self.nr => {
+                self.at(Place::Next)
+            }
             (Place::Next, Event::Shared(n)) if exclusive && n == self.batch => {
                 self.at(Place::Shared)
             }
@@ -132,7 +132,9 @@ impl ToSwap {
                 };
                 written.at(Place::Written)
             }
-            (Place::Written, Event::Hiwater) if self.written == self.nr => Some(Next::Written),
+            (Place::Written, Event::Unmapped(n)) if self.written == self.nr && n == self.nr => {
+                Some(Next::Unmapped)
+            }
             _ => None,
         }
     }
