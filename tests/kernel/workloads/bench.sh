@@ -11,9 +11,9 @@ settle() {
 	echo 1 >/sys/module/mm_batch_bench/parameters/pinned || fail "cannot pin"
 }
 
-# bench WORKLOAD LOOPS: sets $value to nanoseconds per page, in thousandths.
+# bench WORKLOAD LOOPS [TOGETHER]: sets $value to nanoseconds per page, in thousandths.
 bench() {
-	echo "$1 $2" >/sys/module/mm_batch_bench/parameters/run || fail "$1 does not run"
+	echo "$@" >/sys/module/mm_batch_bench/parameters/run || fail "$1 does not run"
 	value=$(awk '{ printf "%.3f", $1 / $2 }' /sys/module/mm_batch_bench/parameters/run)
 }
 

@@ -19,50 +19,13 @@
  */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "folios.h"
 #include "workload.h"
 
-#define KIB 1024ul
-#define MIB (1024ul * KIB)
-#define PMD_SIZE (2 * MIB)
 /* A contiguous group of arm64's: a part of one would end the kernel's batches there. */
 #define GROUP (64 * KIB)
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static void folio_file(char *path, size_t size, unsigned long kib, const char *name)
-{
-	snprintf(path, size, "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/%s", kib, name);
-}
-
-/* Folios of @kib and of no other size from now on; 4 is a page. */
-static void choose_folios(unsigned long kib)
-{
-	for (unsigned long size = 8; size <= PMD_SIZE / KIB; size *= 2) {
-		char path[128];
-		FILE *file;
-
-		folio_file(path, sizeof(path), size, "enabled");
-		file = fopen(path, "w");
-		/* Anonymous folios of two pages do not exist. */
-		if (!file && size == 8)
-			continue;
-		if (!file || fputs(size == kib ? "always" : "never", file) < 0 || fclose(file))
-			die(path);
-	}
-}
 
 /* How many folios of @kib were faulted in since boot. */
 static unsigned long folios(unsigned long kib)
@@ -71,30 +34,11 @@ static unsigned long folios(unsigned long kib)
 	char path[128];
 	FILE *file;
 
-	folio_file(path, sizeof(path), kib, "stats/anon_fault_alloc");
+	snprintf(path, sizeof(path), THP "hugepages-%lukB/stats/anon_fault_alloc", kib);
 	file = fopen(path, "r");
 	if (!file || fscanf(file, "%lu", &count) != 1)
-		die(path);
+		err(1, "%s", path);
 	fclose(file);
-	return count;
-}
-
-static unsigned long mapped_pages(const char *memory, unsigned long pages)
-{
-	const unsigned long long present = 1ull << 63;
-	unsigned long page = sysconf(_SC_PAGESIZE), count = 0;
-	int pagemap = open("/proc/self/pagemap", O_RDONLY);
-	unsigned long long entry;
-
-	if (pagemap < 0)
-		die("/proc/self/pagemap");
-	for (unsigned long i = 0; i < pages; i++) {
-		if (pread(pagemap, &entry, sizeof(entry),
-			  ((uintptr_t)memory / page + i) * sizeof(entry)) != sizeof(entry))
-			die("/proc/self/pagemap");
-		count += !!(entry & present);
-	}
-	close(pagemap);
 	return count;
 }
 
@@ -105,39 +49,21 @@ static void map_file(const char *path, char *at, size_t size)
 
 	if (file < 0 || ftruncate(file, size) ||
 	    mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
-		die(path);
+		err(1, "%s", path);
 	close(file);
 }
 
 /* To a file of a cgroup; what cannot be reclaimed is no error. */
-static void put(const char *group, const char *name, unsigned long number)
+static void put_in(const char *group, const char *name, unsigned long number)
 {
-	char path[256], text[32];
-	int file, length = snprintf(text, sizeof(text), "%lu", number);
+	char path[256];
+	int file;
 
 	snprintf(path, sizeof(path), "%s/%s", group, name);
 	file = open(path, O_WRONLY);
-	if (file < 0 || (write(file, text, length) < 0 && errno != EAGAIN))
-		die(path);
+	if (file < 0 || (dprintf(file, "%lu", number) < 0 && errno != EAGAIN))
+		err(1, "%s", path);
 	close(file);
-}
-
-/* How many times a CPU was interrupted to flush; 0 where that is not counted (arm64). */
-static unsigned long interrupted(void)
-{
-	FILE *file = fopen("/proc/vmstat", "r");
-	unsigned long count;
-	char name[64];
-
-	while (file && fscanf(file, "%63s %lu", name, &count) == 2) {
-		if (strcmp(name, "nr_tlb_remote_flush_received"))
-			continue;
-		fclose(file);
-		return count;
-	}
-	if (!file || fclose(file))
-		die("/proc/vmstat");
-	return 0;
 }
 
 static void *on_another_cpu(void *memory)
@@ -179,12 +105,12 @@ static void start_writers(char *memory, size_t size)
 {
 	written = (struct memory){ memory, size };
 	if (pthread_barrier_init(&ready, NULL, writers))
-		die("pthread_barrier_init");
+		err(1, "pthread_barrier_init");
 	for (uintptr_t cpu = 1; cpu < writers; cpu++) {
 		pthread_t thread;
 
 		if (pthread_create(&thread, NULL, writer, (void *)cpu))
-			die("pthread_create");
+			err(1, "pthread_create");
 	}
 	pthread_barrier_wait(&ready);
 }
@@ -230,15 +156,14 @@ int main(int argc, char **argv)
 
 	/* The search for another CPU in the mm takes longer from the first one. */
 	stay_on(0);
-	choose_folios(kib);
-	memory = mmap(NULL, size + PMD_SIZE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	choose_folios(kib, "enabled");
+	memory = mmap(aligned_space(size), size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (memory == MAP_FAILED)
-		die("mmap");
-	memory = (char *)(((uintptr_t)memory + PMD_SIZE - 1) / PMD_SIZE * PMD_SIZE);
+		err(1, "mmap");
 
 	if (group)
-		put(group, "cgroup.procs", 0);
+		put_in(group, "cgroup.procs", 0);
 	if (file)
 		map_file(file, memory, size);
 	else if (kib * KIB > page)
@@ -252,30 +177,30 @@ int main(int argc, char **argv)
 	for (unsigned long at = 0; !strcmp(argv[3], "split") && at < size; at += PMD_SIZE)
 		if (mprotect(memory + at, GROUP, PROT_READ) ||
 		    mprotect(memory + at, GROUP, PROT_READ | PROT_WRITE))
-			die("mprotect");
+			err(1, "mprotect");
 
 	if (writers)
 		start_writers(memory, size);
 	if (two) {
 		if (pthread_create(&thread, NULL, on_another_cpu, memory))
-			die("pthread_create");
+			err(1, "pthread_create");
 		usleep(200000);
 	}
 
 	idle = idle_ticks();
-	interrupts = interrupted();
+	interrupts = vmstat(FLUSHED);
 	start = now();
 	if (group)
-		put(group, "memory.reclaim", size);
+		put_in(group, "memory.reclaim", size);
 	else if (madvise(memory, size, MADV_PAGEOUT))
-		die("madvise");
+		err(1, "madvise");
 	ns = now() - start;
 	idle = idle_ticks() - idle;
-	left = mapped_pages(memory, pages);
+	left = mapped_pages("self", memory, pages);
 	/* What is mapped yet has to be flushed for when it is written back. */
 	if (file && msync(memory, size, MS_SYNC))
-		die("msync");
-	interrupts = interrupted() - interrupts;
+		err(1, "msync");
+	interrupts = vmstat(FLUSHED) - interrupts;
 	printf("PAGEOUT %s %s ns %llu pages %lu left %lu idle %lu interrupts %lu\n", argv[2],
 	       argv[3], ns, pages, left, idle, interrupts);
 	return 0;

@@ -9,10 +9,10 @@ dd if=/dev/zero of=/dev/ram0 bs=1M >/dev/null 2>&1
 mkswap /dev/ram0 >/dev/null && swapon /dev/ram0 || fail 'no swap on a RAM disk'
 echo 1 >$meter/enable || fail 'no meter'
 
+memory_cgroups
+mkdir /sys/fs/cgroup/row || fail 'no cgroup'
 if [ -b /dev/vda ]; then
 	mkdir /scratch && mount -t ext4 /dev/vda /scratch || fail 'no scratch disk'
-	memory_cgroups
-	mkdir /sys/fs/cgroup/row || fail 'no cgroup'
 fi
 
 settle() { echo 3 >/proc/sys/vm/drop_caches; }
@@ -63,4 +63,13 @@ dirty_file() {
 	set -- $out
 	value="$(awk -v pages="$7" '{ is[$1] = $2 } END { printf "%.6f", is["flush_done"] / pages }' $meter/stats) $(
 		awk -v interrupts="${13}" -v pages="$7" 'BEGIN { printf "%.6f", interrupts / pages }') $9"
+}
+
+# victim MIB CPUS [cgroup]: sets $value to the interrupts of CPUs to flush, by the pages reclaimed, and to how many of
+# their reads the others keep, in %, and how many that are in a millisecond.
+victim() {
+	[ -z "$3" ] && how=pageout || how=/sys/fs/cgroup/row
+	out=$(/victim "$1" "$2" $how 2>&1) || fail "$out"
+	value=$(echo "$out" | awk '{ for (i = 2; i < NF; i += 2) is[$i] = $(i + 1)
+		printf "%.6f %.2f %.1f", is["interrupts"] / is["pages"], 100 * is["meanwhile"] / is["alone"], is["meanwhile"] }')
 }

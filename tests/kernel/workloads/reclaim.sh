@@ -11,7 +11,7 @@ echo 1 >$meter/enable || fail 'no meter'
 
 settle() { echo 3 >/proc/sys/vm/drop_caches; }
 
-# reclaim KIND FOLIO_KIB MIB [2cpu]: sets $value to nanoseconds per page in try_to_unmap(), and in all.
+# reclaim KIND FOLIO_KIB MIB [2cpu|<TASKS>tasks]: sets $value to nanoseconds per page in try_to_unmap(), and in all.
 reclaim() {
 	# What it does before and after may wait for the disk; it says itself whether the rest was idle.
 	idle_allowed=1000000

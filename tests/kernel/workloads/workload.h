@@ -6,7 +6,11 @@
 #include <err.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+
+/* How many times a CPU was interrupted to flush. */
+#define FLUSHED "nr_tlb_remote_flush_received"
 
 /* In nanoseconds. */
 static inline unsigned long long now(void)
@@ -31,6 +35,24 @@ static inline unsigned long idle_ticks(void)
 		}
 	}
 	err(1, "no idle time in /proc/stat");
+}
+
+/* A count of /proc/vmstat; 0 where the kernel does not count that. */
+static inline unsigned long vmstat(const char *wanted)
+{
+	FILE *file = fopen("/proc/vmstat", "r");
+	unsigned long count;
+	char name[64];
+
+	while (file && fscanf(file, "%63s %lu", name, &count) == 2) {
+		if (strcmp(name, wanted))
+			continue;
+		fclose(file);
+		return count;
+	}
+	if (!file || fclose(file))
+		err(1, "/proc/vmstat");
+	return 0;
 }
 
 /* This thread runs on one CPU from now on. */

@@ -13,7 +13,7 @@ from .kernel.tree import Base, stage, tree_of
 from .guest import payload, rootfs
 from .suites import kselftest, kunit
 from .suites.mutants import mutants_kernel
-from .measure import evaluate, profile
+from .measure import evaluate, profile, uml
 from .measure.documents import make_report
 from .measure.meter import meter
 from .series.branch import make_export, make_import
@@ -95,6 +95,7 @@ ASKED = {
     "kselftest": lambda args: kselftest.asked(),
     "evaluate": lambda args: evaluate.asked(args.arch, args.scale),
     "profile": lambda args: profile.chosen(),
+    "time": lambda args: uml.asked(),
 }
 VERBS = {
     "kernel": do_kernel,
@@ -104,6 +105,7 @@ VERBS = {
     "lint": do_lint,
     "shell": do_shell,
     "evaluate": lambda args: evaluate.evaluate(args.arch, args.scale),
+    "time": lambda args: uml.time(args.scale),
     "meter": lambda args: meter(args.arch),
     "profile": lambda args: profile.profile(args.arch),
     "report": lambda args: make_report(args.check),

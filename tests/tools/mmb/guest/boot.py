@@ -129,10 +129,17 @@ def qemu_command(build, arguments, initrd, cpus, memory, icount, console="stdio"
             *memory_options(cpus, memory, nodes, slower), *more]
 
 
-def uml_command(build, arguments):
-    """User Mode Linux's command line. Its memory is a file in /dev/shm, of which containers have little."""
+def uml_command(build, arguments, initrd, memory):
+    """User Mode Linux's command line."""
     # Where its process id is kept, which would be in the user's home folder, by a name that each boot takes over.
-    return [str(build.image), "mem=512M", "console=tty", f"uml_dir={build.out}", "umid=uml", *arguments.split()]
+    return [str(build.image), f"mem={memory}M", "console=tty", f"uml_dir={build.out}", "umid=uml",
+            *([f"initrd={initrd}"] if initrd else []), *arguments.split()]
+
+
+def uml_environment(build, memory):
+    """Where its memory is a file: in /dev/shm; or, as containers have little of that, beside it."""
+    room = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else 0
+    return os.environ | ({} if room > memory * 2**20 else {"TMPDIR": str(build.out)})
 
 
 def end_with_parent():
@@ -150,17 +157,18 @@ def end(child):
     child.stdout.close()
 
 
-def boot(build, arguments="", initrd=None, cpus=1, memory=2048, icount=True, timeout=300, log=None,
+def boot(build, arguments="", initrd=None, cpus=1, memory=None, icount=True, timeout=300, log=None,
          finished=None, on_line=None, **machine):
     """Boots until the guest is off, `finished` matches a line, it panics, or time is up. `machine`: see qemu_command().
 
     Time begins anew when on_line returns a number of seconds.
     """
     if build.arch == "um":
-        command = uml_command(build, arguments)
+        memory = memory or 512
+        command, environment = uml_command(build, arguments, initrd, memory), uml_environment(build, memory)
     else:
-        command = qemu_command(build, arguments, initrd, cpus, memory, icount, **machine)
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command, environment = qemu_command(build, arguments, initrd, cpus, memory or 2048, icount, **machine), None
+    child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
     try:
         return watch(child, time.monotonic() + timeout, timeout, log, finished, on_line)

@@ -13,6 +13,8 @@ from ..base.errors import FAIL, PASS, Error
 from . import splats
 
 DEBIAN = {"x86_64": "amd64", "arm64": "arm64"}
+# Whose programs User Mode Linux runs.
+PROGRAMS = {"um": "x86_64"}
 DONE = "mm_batch: job done"
 FAILED = "mm_batch: job failed"
 ENDED = f"^{DONE}|^{FAILED}"
@@ -91,6 +93,7 @@ def filled(root, job, modules=(), files=()):
 
 def archive(folder, job, modules=(), files=(), arch="x86_64", debian=()):
     """A cpio archive with `job` as what init runs, in the folder, which is made. `debian`: programs of packages."""
+    arch = PROGRAMS.get(arch, arch)
     root = filled(folder / "root", job, modules, [TOP / "tests/kernel/lib.sh", *files])
     (root / "init").write_text(INIT.format(done=DONE))
     (root / "init").chmod(0o755)

@@ -27,7 +27,7 @@ def program(build, source, *include):
     out = build.base.work / f"{build.out.name}-programs" / source.stem
     out.parent.mkdir(exist_ok=True)
     part = out.with_name(out.name + ".part")
-    own = build.arch == platform.machine()
+    own = build.arch in (platform.machine(), "um")
     compiler = ["cc"] if own else upstream.compiler(build.arch, initrd.tree(build.arch))
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-static", *(f"-I{folder}" for folder in include)]
     with alone(out.parent.name):

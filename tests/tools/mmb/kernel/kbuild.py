@@ -12,7 +12,7 @@ from ..base.cache import CACHE, TOP, need_space, write_atomically
 from ..base.errors import Error
 from ..base.process import run
 from ..base.progress import Steps, objects_built
-from .tree import BETTER_C, changed, hold, metered, planted, stage
+from .tree import BETTER_C, changed, hold, metered, planted, stage, timed
 
 CONFIG = TOP / "tests/kernel/config"
 IMAGES = {"x86_64": "arch/x86/boot/bzImage", "arm64": "arch/arm64/boot/Image", "um": "linux"}
@@ -81,7 +81,8 @@ def folder_name(arch, flavour):
     """Beside each other, for to compare two is what they are for."""
     extra = os.environ.get("EXTRA_CONFIG")
     parts = [arch, flavour, os.environ.get("CONFIG"), extra and hashlib.sha256(extra.encode()).hexdigest()[:8],
-             metered() and "meter", planted() and "planted"]
+             metered() and "meter", planted() and "planted",
+             timed() and "timed"]
     return "-".join(filter(None, parts))
 
 
@@ -237,6 +238,23 @@ class Uml(Build):
         run(self.command("olddefconfig", "linux"), self.log, "building User Mode Linux", on_line=objects_built())
 
 
+class TimedUml(Uml):
+    """The same, but to be measured: configured by our fragment, and with modules."""
+
+    def fragments(self):
+        return (CONFIG / "um.config").read_text()
+
+    def configure(self):
+        if self.base.config:
+            raise Error("KDIR= has the configuration of a machine, and this is a process", "give it as KSRC=")
+        Build.configure(self)
+
+    def make(self, steps):
+        need_space(1000, "a build of User Mode Linux")
+        self.configure()
+        run(self.command("linux", "modules"), self.log, "building User Mode Linux", on_line=objects_built())
+
+
 def staged_build(arch, what, more=None):
     """The staged tree, built: what every verb that boots begins with. And the steps that are left."""
     kind = flavour()
@@ -246,7 +264,7 @@ def staged_build(arch, what, more=None):
     steps = Steps(what, {stage_step: 60 if first else 5, build_step: guess if first else 30} | (more or {}))
     steps.start(stage_step, "the kernel source and the series")
     base, tree = stage()
-    build = Uml(base, tree) if arch == "um" else Build(base, tree, arch, kind)
+    build = (TimedUml if timed() else Uml)(base, tree) if arch == "um" else Build(base, tree, arch, kind)
     # What it leaves is beside the build, by its name.
     hold(base.work / f"{build.out.name}-{what}").alone()
     steps.start(build_step, f"building the {kind} kernel")

@@ -120,9 +120,15 @@ def planted():
     return os.environ.get("PLANTED") == "1"
 
 
+def timed():
+    """Whether what measuring in User Mode Linux needs is in it: by make time."""
+    return os.environ.get("TIMED") == "1"
+
+
 def beyond():
     """What is for evaluation, or tests of tests, only: name -> whether it is in the tree, which is then another one."""
-    return {BETTER_C: os.environ.get("CONFIG") == BETTER_C, "meter": metered(), "planted": planted()}
+    return {BETTER_C: os.environ.get("CONFIG") == BETTER_C, "meter": metered(), "uml": timed(),
+            "planted": planted()}
 
 
 def tree_of(base):

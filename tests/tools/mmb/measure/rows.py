@@ -14,16 +14,16 @@ ROWS = [row for path in PATHS.values() for row in path.rows]
 NOISE_LIMIT = 0.005
 # Of runs of a row that counts, off and rust in turn.
 PAIRS = 5
-# Whose figures the limits are of.
+# Whose figures the limits are of that are not against C.
 LIMITS_ARCH = "x86_64"
 
 
 def known(arch, scale):
-    """The rows that there are on an architecture, at a scale; without limits, if these are of another one."""
+    """The rows that there are on an architecture, at a scale; with limits against C, and all others if they are of it."""
     found = [row for row in ROWS if (scale == "full" or not row.full_only)
              and (arch == THREADS_ARCH or not row.boot.threads)]
     return found if arch == LIMITS_ARCH else [
-        replace(row, limits=NONE, not_above=NONE, gains=NONE, more_gains={}, aim=None) for row in found]
+        replace(row, not_above=NONE, gains=NONE, more_gains={}, aim=None) for row in found]
 
 
 def modes_of(row, config):

@@ -66,7 +66,9 @@ class Jobs(unittest.TestCase):
                 guest, text = rows.guest(file_unmap.RECLAIM), rows.job(reclaim, "release", "full", 1, 4)
             self.assertEqual((guest["memory"], guest["drives"]), (memory, [disk]))
             self.assertIn(" init_on_alloc=0", guest["arguments"])
-            self.assertEqual({line.split()[8] for line in text.splitlines() if line.startswith("row ")}, {mib})
+            # Those that many tasks map are of a size of their own.
+            sizes = {line.split()[8] for line in text.splitlines() if line.startswith("row ") and "tasks" not in line}
+            self.assertEqual(sizes, {mib})
             self.assertTrue(text.startswith(f"mib={mib}\n"))
             self.assertIn("\nswap_on $((mib > 512 ? mib : 512))\n", text)
         for given, memory in (("", 2048), ("512", 3584)):
@@ -88,8 +90,10 @@ class Jobs(unittest.TestCase):
         self.assertEqual(names("x86_64", "full") - names("x86_64", "short"), long)
         self.assertEqual(names("x86_64", "full"), {row.workload for row in rows.ROWS})
         self.assertEqual({row.boot.threads for row in rows.known("arm64", "full")}, {False})
-        limits = {(r.limits, r.not_above, r.gains, *r.more_gains.items()) for r in rows.known("arm64", "full")}
-        self.assertEqual(limits, {(model.NONE, model.NONE, model.NONE)})
+        limits = {(r.not_above, r.gains, *r.more_gains.items()) for r in rows.known("arm64", "full")}
+        self.assertEqual(limits, {(model.NONE, model.NONE)})
+        against_c = [r.limits.release for r in rows.known("arm64", "full") if rows.modes_of(r, "release") == ("off", "c", "rust")]
+        self.assertLessEqual(max(against_c), 1.02)
         self.assertTrue(any(row.more_gains for row in rows.known("x86_64", "short")))
         self.assertIn("whole-4k", names("arm64", "short"))
         with mock.patch.dict(os.environ, {"ROW": "pageout-16cpu"}):

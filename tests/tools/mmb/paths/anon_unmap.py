@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import NONE, Boot, KunitBoot, Limits, Path, Row
+from .model import ANON_MIB, NONE, RECLAIM, Boot, KunitBoot, Limits, Path, Row, remote
 
 ABOUT = """256 MiB of anonymous memory (64 in a short run) are mapped, written, and given to madvise(MADV_PAGEOUT):
 the series' own program. zero-: written with zeroes, which swap notes in a bit and does not write. data-: each word
@@ -16,7 +16,8 @@ millions, with what the meter costs.
 
 `off` is one PTE at a time, which is all that 7.3 has. With `CONFIG=better_c` there is a twin, the same transaction in
 C. A folio of one page never enters Rust: zero-4k shows what the others pay. One CPU flushes at once, in
-try_to_unmap(); in zero-64k-2cpu another one has run in the same mm, and the flush is deferred."""
+try_to_unmap(); in zero-64k-2cpu another one has run in the same mm, and the flush is deferred. forked-: 8 MiB, which so
+many children share since fork(), are reclaimed from their cgroup."""
 
 PAGEOUT = Boot("pageout", "pageout.sh", loops=False, reader="mm_batch_meter_unmap", seconds=5,
                arguments="brd.rd_nr=1 brd.rd_size=327680", more_memory=True)
@@ -34,6 +35,13 @@ GAINS = {
     "zero-2m-pte": ((9.4, None, None, 9.4), (1.52, None, None, 1.52)),
 }
 FLUSH = "guest_mm_batch_anon_unmap_flush"
+FORKED = replace(RECLAIM, name="reclaim-forked")
+
+
+def forked(tasks):
+    """Folios that each forked child shares."""
+    return Row(f"forked-64k-{tasks}tasks", f"reclaim anon 64 8 {tasks}tasks", "insn_per_page_ttu", "page in try_to_unmap()",
+               FORKED, TWIN, more=("insn_total",))
 
 
 def pageout(content, name, kib, how="whole", boot=PAGEOUT, **kw):
@@ -54,7 +62,10 @@ PATH = Path(
         pageout(content, "64k", 64, published="37.4 -> 17.4, 55.0 -> 51.9 ms" if content == "zero" else None),
         pageout(content, "2m-pmd", 2048),
         pageout(content, "2m-pte", 2048, "split"),
-    )) + (pageout("zero", "64k-2cpu", 64, boot=replace(PAGEOUT, name="pageout-2cpu", cpus=2)),),
+    )) + (pageout("zero", "64k-2cpu", 64, boot=replace(PAGEOUT, name="pageout-2cpu", cpus=2)), forked(100), forked(300)),
+    timed=tuple(remote(f"{content}-{kib}k", "anon", kib, content, counted=f"{content}-{kib}k", metric="insn_total",
+                       pages=ANON_MIB["full"] * 256)
+                for content, kib in (("zero", 4), ("zero", 16), ("zero", 64), ("data", 16), ("data", 64))),
     suites=("mm_batch_anon_unmap_parts",),
     uml_lacks=("mm_batch_anon_unmap_parts",),  # no large folios
     suites_late=(*(f"guest_mm_batch_anon_unmap{what}" for what in ("", "_kept", "_as_c")), FLUSH),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """contig_free: freeing ranges of order-0 pages."""
 
-from .model import Boot, KunitBoot, Limits, Path, Row
+from .model import Boot, KunitBoot, Limits, Path, Row, TimedRow
 
 ABOUT = """The figures are per page, or per loop of test_vmalloc.
 
@@ -52,6 +52,9 @@ def vmalloc(pages, huge):
                slack=slack(SLACK), published=published and published + " %")
 
 
+# Workload -> loops of some milliseconds, and how many ranges are freed in each.
+TIMED = {"order0": "4000 64", "order3": "1000 64", "order4": "500 64", "order9": "50 16", "range3077": "60"}
+
 # Hooks that freeing must not miss: name -> what turns it on. KASAN, lockdep, debug objects,
 # page_table_check and allocation tags are always on in the debug kernel.
 HOOKS = {"page_owner": "page_owner=on", "page_table_check": "page_table_check=on", "page_poison": "page_poison=1",
@@ -72,6 +75,8 @@ PATH = Path(
         *(vmalloc(pages, huge) for huge in (0, 1) for pages in (1, 4, 16, 64, 256, 512)),
         bench("cma16384", 2, 1.02, 16384, published="1406 -> 402 us"),
     ),
+    # Without test_vmalloc: what vmalloc() maps is a system call of the host for each page in User Mode Linux.
+    timed=tuple(TimedRow(row, f"bench {row} {loops}", BENCH, counted=row) for row, loops in TIMED.items()),
     suites=("mm_batch_pages", "mm_batch_block_order", "mm_batch_contig_free", "mm_batch_hooks"),
     suites_late=("guest_mm_batch",),
     twin="the same algorithm in C (patches/contig_free_c/)",

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting
+from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting, remote
 
 ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is all that 7.3 has; `Rust` once for up to
 32 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.
@@ -14,6 +14,11 @@ given to madvise(MADV_PAGEOUT) by the first, while each of the others writes els
 that no CPU forgets its translations. flushes_per_dirty_folio is how many flushes were done, that is how often
 arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter). MADV_PAGEOUT reclaims a PMD at a
 time, so that 512 folios take 16 flushes.
+
+victim-: three threads of the same mm read at random over 16 MiB that are locked, each on a CPU of its own, while the
+fourth CPU gives 256 MiB (64 in a short run) of 4 KiB folios to MADV_PAGEOUT, or reclaims as much of the cgroup that
+all of them are in. reads_kept_percent is how many reads they have then, in % of what they have while the fourth CPU
+only counts.
 
 stress-ng-: the posted series' own workload, `stress-ng --vm N --vm-keep` with swap (zram), in a memory cgroup whose
 limit is a quarter of what is mapped. It had 16 workers with 2 GiB in all under 512 MiB, on 16 CPUs, for 60 s; here
@@ -44,6 +49,7 @@ FILE_WRITERS = Boot("file-writers-4cpu", "pageout.sh", cpus=4, disk=True, loops=
 WRITERS = {cpus: Boot(f"pageout-writers-{cpus}cpu", "pageout.sh", cpus=cpus, loops=False, profiled=False, threads=True,
                       arguments=RAM_DISK, seconds=seconds)
            for cpus, seconds in ((2, 3), (4, 4), (16, 5))}
+VICTIM = replace(WRITERS[4], name="victim-4cpu", seconds=8)
 STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False, profiled=False, threads=True,
                      workers=cpus, debian=("stress-ng",), arguments=UNMAP, seconds=seconds)
           for cpus, seconds in ((4, 12), (16, 60))}
@@ -52,6 +58,12 @@ STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False
 def pageout(name, kib, cpus=2, at_most=NONE, **kw):
     return counting(f"pageout-{name}", f"flushes {kib} {{anon_mib}} {cpus}", "dirty folio", WRITERS[cpus],
                     [Counter("flushes_per_dirty_folio", at_most)], **kw)
+
+
+def victim(name, how=""):
+    """Who reads meanwhile, on the CPUs that are interrupted."""
+    return counting(f"victim-{name}", f"victim {{anon_mib}} 4 {how}".strip(), "page", VICTIM,
+                    [Counter("interrupts_per_page"), Counter("reads_kept_percent"), Counter("reads_per_ms")])
 
 
 def dirty_file(name, how=""):
@@ -112,6 +124,8 @@ PATH = Path(
         pageout("2m", 2048, full_only=True),
         pageout("4cpu", 4, 4, FEW),
         pageout("16cpu", 4, 16, FEW, full_only=True),
+        victim("4cpu"),
+        victim("4cpu-reclaim", "cgroup"),
         dirty_file("pageout-4cpu"),
         dirty_file("reclaim-4cpu", "cgroup"),
         stress("stress-ng-4cpu", 4, "gen", reductions=REDUCTIONS["gen"], floor=True),
@@ -120,6 +134,8 @@ PATH = Path(
         timed("stress-ng-4cpu-60s", 4, "gen", 60),
         timed("stress-ng-4cpu-classic-60s", 4, "classic", 60),
     ),
+    timed=(remote("anon-4k", "anon", 4, "zero", counted="whole-4k"),
+           remote("anon-4k-reclaim", "anon", 4, "zero", "reclaim")),
     suites=(),
     suites_late=tuple(WITH_TWO_CPUS),
     conditions={f"{suite}.test_dirty_{case}": "2cpu" for suite, cases in WITH_TWO_CPUS.items() for case in cases},

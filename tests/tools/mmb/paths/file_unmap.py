@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import Boot, KunitBoot, Limits, Path, Row
+from .model import MIB, RECLAIM, KunitBoot, Limits, Path, Row, remote
 
 ABOUT = """{mib} MiB of clean pages are mapped and used in a memory cgroup, and 80 % of them reclaimed by
 a write to its memory.reclaim. The series' own workload is 10 GiB, 8 of them reclaimed, that is RECLAIM_MIB=10240. A
@@ -17,20 +17,18 @@ memory.reclaim, in millions, with what the meter costs.
 `off` is one PTE at a time, `{head}` {c}, both with the fixes that come first in this series;
 `Rust` is this project's. A folio of one page never enters Rust, in no mode: ext4-4k shows what the others pay. One
 CPU flushes at once, in try_to_unmap(); in ext4-64k-2cpu another one has run in the same mm, and the flush is deferred
-to what the figure does not have in it. In ext4-64k-mixed every second page was written to through its
+to what the figure does not have in it. In ext4-64k-100tasks so many tasks map each page, of 8 MiB. In ext4-64k-mixed every second page was written to through its
 mapping and written back: it is soft-dirty, which ends a run of the kernel's own C. C could go on there as
 well (patches/better_c/)."""
 
-# Reclaim of memory that is mapped and used in a cgroup, metered around try_to_unmap().
-RECLAIM = Boot("reclaim", "reclaim.sh", disk=True, loops=False, reader="mm_batch_meter_unmap")
 RECLAIM_2CPU = replace(RECLAIM, name="reclaim-2cpu", cpus=2)
 # Rust/C at most, and for small folios, of which what is not inlined is a larger part.
 SAME = Limits(release=1.02, distro=1.02, noinline=1.02, better_c=1.02)
 SMALL = Limits(release=1.02, distro=1.05, noinline=None, better_c=1.02)
 
 
-def reclaim(workload, kind, kib, limits=SAME, boot=RECLAIM, **kw):
-    command = f"reclaim {kind} {kib} {{mib}}" + (" 2cpu" if boot.cpus == 2 else "")
+def reclaim(workload, kind, kib, limits=SAME, boot=RECLAIM, more="", mib="{mib}", **kw):
+    command = f"reclaim {kind} {kib} {mib} {'2cpu' if boot.cpus == 2 else more}".rstrip()
     return Row(workload, command, "insn_per_page_ttu", "page in try_to_unmap()", boot, limits, more=("insn_total",),
                **kw)
 
@@ -49,8 +47,14 @@ PATH = Path(
         reclaim("lazyfree-64k", "lazyfree", 64, SMALL),
         reclaim("lazyfree-2m", "lazyfree", 2048),
         reclaim("lazyfree-2m-pte", "lazyfree-pte", 2048),
+        reclaim("ext4-64k-100tasks", "file", 64, SMALL, more="100tasks", mib=8),
+        reclaim("ext4-64k-300tasks", "file", 64, SMALL, more="300tasks", mib=8),
         reclaim("ext4-64k-2cpu", "file", 64, replace(SMALL, distro=1.06), RECLAIM_2CPU),
     ),
+    timed=tuple(remote(f"{name}-{kib}k", kind, kib, how="reclaim", counted=counted, metric=counted and "insn_total",
+                       pages=MIB * 256 * 4 // 5)
+                for name, kind, kib, counted in (("ext4", "file", 4, "ext4-4k"), ("ext4", "file", 16, "ext4-16k"),
+                                                 ("ext4", "file", 64, "ext4-64k"), ("shmem", "shmem", 64, None))),
     suites=("mm_batch_pte_run", "mm_batch_folio_pte_batch", "mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),
     uml_lacks=("mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),  # no large folios
     boot_needs="thp_anon=64K:always thp_shmem=64K:always",

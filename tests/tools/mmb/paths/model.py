@@ -129,6 +129,19 @@ class Row:
 
 
 @dataclass(frozen=True)
+class TimedRow:
+    """A row of `make time`, in User Mode Linux."""
+
+    workload: str
+    command: str  # in the guest, which sets $value to nanoseconds per page
+    boot: Boot
+    counted: str | None = None  # the evaluation's row whose instructions are shown beside
+    metric: str | None = None  # of that row; None: its own
+    pages: int = 1  # that it is the sum of
+    path: str = ""  # whose it is; Path says it
+
+
+@dataclass(frozen=True)
 class KunitBoot:
     """A boot with KUnit: what its command line turns on, and which suites it runs."""
 
@@ -140,6 +153,18 @@ class KunitBoot:
     only: str = "mm_batch*"  # a glob of suites
     late: bool = False  # they are started from debugfs, once a guest has swap and all that
     symbol: str | None = None  # of Kconfig, without which there is nothing to turn on, and no boot
+
+
+# Reclaim of memory that is mapped and used in a cgroup, metered around try_to_unmap().
+RECLAIM = Boot("reclaim", "reclaim.sh", disk=True, loops=False, reader="mm_batch_meter_unmap")
+# Reclaim of another task's memory.
+REMOTE = Boot("remote", "remote.sh", loops=False)
+# What its rows map: what comes before and behind the call takes ten times as long.
+REMOTE_MIB = 16
+
+
+def remote(workload, kind, kib, content="data", how="pageout", counted=None, **kw):
+    return TimedRow(workload, f"remote {kind} {kib} {REMOTE_MIB} {content} {how}", REMOTE, counted=counted, **kw)
 
 
 def counting(workload, command, unit, boot, counters, **kw):
@@ -159,6 +184,7 @@ class Path:
     boot_needs: str = ""  # of the command line, where its suites and selftests run
     conditions: dict = field(default_factory=dict)  # suite.case -> what a boot must turn on, or it is skipped
     kunit_boots: tuple = ()
+    timed: tuple = ()
     uml_lacks: tuple = ()  # suites that User Mode Linux does not have, and as suite.case what it skips in any boot
     # What mode c is. None: there is none, and setting it is EINVAL.
     c: str | None = "the kernel's batch as 7.3 has it"
@@ -166,7 +192,8 @@ class Path:
     twin: str | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "rows", tuple(replace(row, path=self.name) for row in self.rows))
+        for name in ("rows", "timed"):
+            object.__setattr__(self, name, tuple(replace(row, path=self.name) for row in getattr(self, name)))
 
     def what_c_is(self, config):
         """What mode c is in a configuration, or None."""

@@ -21,7 +21,7 @@ from .write import AUTHOR, Git, Plan, listed, unnumbered, write_files
 
 # Tip -> the folders whose patches lead to it. The first is on the base, the others are on the first.
 SERIES_TIP = "series"
-TIPS = {SERIES_TIP: SERIES, "meter": ["meter"], "twins": [BETTER_C, *TWINS]}
+TIPS = {SERIES_TIP: SERIES, "meter": ["meter"], "uml": ["uml"], "twins": [BETTER_C, *TWINS]}
 # How a tip follows one that was rebased.
 REBASED = "git rebase --onto series series@{1}"
 

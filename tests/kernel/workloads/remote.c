@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Has memory of another task reclaimed, and times the whole call.
+ *
+ *	remote KIND FOLIO_KIB MIB zero|data pageout|reclaim FILE CGROUP [check]
+ *
+ * KIND is anon, shmem, or file (FILE, on a file system with large folios, clean). zero:
+ * filled with zeroes, which swap only notes. data: each word differs. The memory is a
+ * child's, which maps, fills and uses it and then sleeps. pageout: process_madvise()
+ * with MADV_PAGEOUT, of all of it. reclaim: a write to CGROUP's memory.reclaim, which the
+ * child is in, of four fifths of it, not used lately. check: the child reads everything
+ * back.
+ *
+ * Prints the nanoseconds in that and the pages that are not mapped any more behind it;
+ * and, where the machine counts them, cycles, instructions and misses. Needs root, and to
+ * be started outside of CGROUP.
+ */
+
+#define _GNU_SOURCE
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include "folios.h"
+#include "workload.h"
+
+static const struct counter {
+	const char *name;
+	unsigned int type;
+	unsigned long long config;
+} counters[] = {
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES },
+	{ "dTLB-load-misses", PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_DTLB |
+		PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
+};
+
+#define COUNTERS (sizeof(counters) / sizeof(*counters))
+
+static int counting[COUNTERS];
+
+static void open_counters(void)
+{
+	for (size_t i = 0; i < COUNTERS; i++) {
+		struct perf_event_attr attr = {
+			.size = sizeof(attr), .type = counters[i].type,
+			.config = counters[i].config, .disabled = 1,
+		};
+
+		counting[i] = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	}
+}
+
+static void switch_counters(unsigned long request)
+{
+	for (size_t i = 0; i < COUNTERS; i++)
+		if (counting[i] >= 0 && ioctl(counting[i], request, 0))
+			err(1, "cannot switch the counter of %s", counters[i].name);
+}
+
+/* What the memory has at @at, in bytes from its start; or only zeroes. */
+static bool zero;
+
+static void fill(char *memory, size_t size, size_t at)
+{
+	unsigned long long *words = (void *)memory;
+
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		words[i] = zero ? 0 : (at / sizeof(*words) + i + 1) * 0x9e3779b97f4a7c15;
+}
+
+static bool is_filled(char *memory, size_t size)
+{
+	static unsigned long long want[512];
+
+	for (size_t at = 0; at < size; at += sizeof(want)) {
+		fill((char *)want, sizeof(want), at);
+		if (memcmp(memory + at, want, sizeof(want)))
+			return false;
+	}
+	return true;
+}
+
+static char *map_filled(const char *kind, unsigned long kib, size_t size, const char *path)
+{
+	unsigned long page = sysconf(_SC_PAGESIZE), pages = size / page, sized;
+	bool file = !strcmp(kind, "file"), shmem = !strcmp(kind, "shmem");
+	int prot = PROT_READ | (file ? 0 : PROT_WRITE), fd = -1;
+	char *memory = aligned_space(size);
+	int flags = MAP_FIXED;
+
+	flags |= file || shmem ? MAP_SHARED : MAP_PRIVATE;
+	flags |= file ? 0 : MAP_ANONYMOUS;
+
+	if (file)
+		fd = write_file(path, size, kib, fill);
+	else
+		choose_folios(kib, shmem ? "shmem_enabled" : "enabled");
+	if (mmap(memory, size, prot, flags, fd, 0) == MAP_FAILED)
+		err(1, "cannot map");
+	if (!file)
+		fill(memory, size, 0);
+	for (unsigned long i = 0; i < pages; i++)
+		asm volatile("" : : "r" (*(volatile char *)(memory + i * page)));
+	sized = kib * KIB > page ? in_folios(memory, pages, kib) : pages;
+	if (sized < pages / 100 * 95)
+		errx(1, "%lu of %lu pages are in folios of %lu KiB, less than 95 %%",
+		     sized, pages, kib);
+	return memory;
+}
+
+static void pageout(pid_t child, char *memory, size_t size)
+{
+	struct iovec all = { memory, size };
+	int pidfd = syscall(SYS_pidfd_open, child, 0);
+	long done;
+
+	done = pidfd < 0 ? -1 : syscall(SYS_process_madvise, pidfd, &all, 1ul, MADV_PAGEOUT, 0);
+	if (done != (long)size)
+		err(1, "process_madvise");
+	close(pidfd);
+}
+
+/* What cannot be reclaimed is no error: it is counted. */
+static void reclaim(const char *path, size_t size)
+{
+	int fd = open(path, O_WRONLY);
+
+	if (fd < 0 || (dprintf(fd, "%zu", size / 5 * 4) < 0 && errno != EAGAIN))
+		err(1, "%s", path);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long kib, pages, before, left;
+	unsigned long long start, ns;
+	char path[256], process[16];
+	bool by_reclaim, check;
+	int talk[2], status;
+	char *memory, go;
+	pid_t child;
+	size_t size;
+
+	by_reclaim = argc > 5 && !strcmp(argv[5], "reclaim");
+	zero = argc > 4 && !strcmp(argv[4], "zero");
+	check = argc == 9 && !strcmp(argv[8], "check");
+	if ((argc != 8 && !check) || (!by_reclaim && strcmp(argv[5], "pageout")) ||
+	    (!zero && strcmp(argv[4], "data"))) {
+		fprintf(stderr, "usage: remote anon|shmem|file FOLIO_KIB MIB zero|data %s\n",
+			"pageout|reclaim FILE CGROUP [check]");
+		return 2;
+	}
+	kib = strtoul(argv[2], NULL, 10);
+	size = strtoul(argv[3], NULL, 10) * MIB;
+	pages = size / sysconf(_SC_PAGESIZE);
+
+	/* Both: no other CPU has to be interrupted. */
+	stay_on(0);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, talk))
+		err(1, "socketpair");
+	child = fork();
+	if (child < 0)
+		err(1, "fork");
+	if (!child) {
+		close(talk[0]);
+		snprintf(path, sizeof(path), "%s/cgroup.procs", argv[7]);
+		put(path, "0");
+		memory = map_filled(argv[1], kib, size, argv[6]);
+		if (write(talk[1], &memory, sizeof(memory)) != sizeof(memory) ||
+		    read(talk[1], &go, 1) != 1)
+			return 1;
+		if (check && !is_filled(memory, size))
+			errx(1, "what is read back is not what was written");
+		return 0;
+	}
+	close(talk[1]);
+	if (read(talk[0], &memory, sizeof(memory)) != sizeof(memory)) {
+		wait(&status);
+		return 1;
+	}
+	snprintf(process, sizeof(process), "%d", child);
+	if (by_reclaim) {
+		snprintf(path, sizeof(path), "/proc/%s/clear_refs", process);
+		put(path, "1");
+	}
+	before = mapped_pages(process, memory, pages);
+	snprintf(path, sizeof(path), "%s/memory.reclaim", argv[7]);
+	open_counters();
+
+	switch_counters(PERF_EVENT_IOC_ENABLE);
+	start = now();
+	if (by_reclaim)
+		reclaim(path, size);
+	else
+		pageout(child, memory, size);
+	ns = now() - start;
+	switch_counters(PERF_EVENT_IOC_DISABLE);
+
+	left = mapped_pages(process, memory, pages);
+	if (write(talk[0], "", 1) != 1 || waitpid(child, &status, 0) != child || status)
+		errx(1, "the task whose memory it was failed");
+	if (before - left < pages / 2)
+		errx(1, "only %lu of %lu pages were unmapped", before - left, pages);
+	printf("ns %llu pages %lu", ns, before - left);
+	for (size_t i = 0; i < COUNTERS; i++) {
+		unsigned long long value;
+
+		if (counting[i] >= 0 && read(counting[i], &value, sizeof(value)) == sizeof(value))
+			printf(" %s %llu", counters[i].name, value);
+	}
+	printf("\n");
+	return 0;
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How sure a median is, and what a job of make time runs."""
+
+import random
+import statistics
+import unittest
+
+from mmb.measure import timing, uml
+from mmb.paths.model import Boot, TimedRow
+
+ROW = TimedRow("row", "run", Boot("kind", "x.sh"), path="a_path")
+OTHER = TimedRow("other", "run it", Boot("kind", "x.sh"), path="a_path")
+MODES = ("off", "c", "rust")
+
+
+def modes_of(_):
+    return MODES
+
+
+def ran(row, mode, value):
+    return f"RESULT {row.path} {row.workload} {mode} ns {value}"
+
+
+class Interval(unittest.TestCase):
+    def test_the_median_is_in_it_as_often_as_it_says(self):
+        source = random.Random(1)
+        for n in (6, 9, 20, 50):
+            within = 0
+            for _ in range(3000):
+                low, high = timing.interval([source.expovariate(1) for _ in range(n)])
+                within += low <= 0.6931 <= high
+            self.assertGreaterEqual(within / 3000, 0.94, n)
+
+    def test_it_becomes_narrow(self):
+        self.assertEqual(timing.interval(range(6)), (0, 5))
+        self.assertEqual(timing.interval(range(10)), (1, 8))
+        self.assertEqual(timing.interval(range(100)), (39, 60))
+
+    def test_one_that_has_1_in_it_says_neither(self):
+        self.assertEqual(timing.Estimate.of([1.1, 1.2, 1.3, 1.2, 1.1, 1.2]).sign, "(I)")
+        self.assertEqual(timing.Estimate.of([0.9] * 6).sign, "(R)")
+        self.assertEqual(timing.Estimate.of([0.9, 1.1, 1.2, 1.2, 1.2, 1.2]).sign, "")
+
+
+class Job(unittest.TestCase):
+    def lines(self, seed=1, passes=8):
+        return uml.job([ROW, OTHER], modes_of, passes, 20, random.Random(seed)).splitlines()
+
+    def test_a_pass_has_each_row_in_each_mode_once(self):
+        counts = [line for line in self.lines(passes=0) if line.startswith("count ")]
+        self.assertEqual(sorted(counts), sorted(f"count {row.path} {row.workload} {mode} ns {row.command}"
+                                                for row in (ROW, OTHER) for mode in MODES))
+
+    def test_modes_of_a_row_follow_each_other(self):
+        rows = [line.split()[2] for line in self.lines() if line.startswith("count ")]
+        for at in range(0, len(rows), len(MODES)):
+            self.assertEqual(len(set(rows[at:at + len(MODES)])), 1)
+
+    def test_the_order_is_not_the_same_in_each(self):
+        counts = [line for line in self.lines(passes=20) if line.startswith("count ")]
+        size = 2 * len(MODES)
+        self.assertGreater(len({tuple(counts[at:at + size]) for at in range(0, len(counts), size)}), 10)
+
+    def test_the_first_reads_back(self):
+        checks = [line for line in self.lines() if line.startswith("check=")]
+        self.assertEqual(checks, ["check=check", *["check="] * 8])
+
+    def test_time_ends_it_behind_enough_passes(self):
+        lines = self.lines()
+        first = next(at for at, line in enumerate(lines) if "uptime" in line)
+        self.assertEqual(sum(line.startswith("check=") for line in lines[:first]), timing.AT_LEAST + 1)
+
+
+class Values(unittest.TestCase):
+    def test_the_first_pass_and_one_that_did_not_end_do_not_count(self):
+        console = [ran(ROW, mode, 1000) for mode in MODES]
+        console += [ran(ROW, mode, value) for value in range(1, 8) for mode in MODES]
+        console.append(ran(ROW, "off", 1))
+        line, = timing.timed([ROW], modes_of, uml.runs_of(console))
+        self.assertEqual(line.values, {mode: list(range(1, 8)) for mode in MODES})
+
+    def test_a_row_with_too_few_runs_is_none(self):
+        console = [ran(ROW, mode, value) for value in range(timing.AT_LEAST) for mode in MODES]
+        self.assertEqual(timing.timed([ROW], modes_of, uml.runs_of(console)), [])
+
+    def test_runs_of_a_pass_are_compared(self):
+        line = timing.Timed(ROW, {"off": [10, 20, 30, 40, 50, 60], "rust": [5, 10, 15, 20, 25, 30]})
+        ratio = line.ratio("off", "rust")
+        self.assertEqual((ratio.median, ratio.low, ratio.high), (2, 2, 2))
+        self.assertIsNone(line.ratio("c", "rust"))
+        self.assertEqual(line.estimate("off").median, statistics.median([10, 20, 30, 40, 50, 60]))
+
+
+class Rows(unittest.TestCase):
+    def test_each_path_has_some(self):
+        self.assertEqual({row.path for row in uml.known()}, {"contig_free", "file_unmap", "anon_unmap", "dirty_flush"})
+
+    def test_instructions_beside_are_those_of_a_row_that_there_is(self):
+        figures = uml.Figures(uml.REPORTS["release"])
+        for row in uml.known():
+            if row.counted:
+                self.assertGreater(uml.instructions(figures, row, "off"), 0, row.workload)
+
+
+if __name__ == "__main__":
+    unittest.main()
