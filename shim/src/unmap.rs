@@ -87,8 +87,6 @@ pub struct Layout {
     pub uffd_wp: bool,
     /// Of a file: markers are left in its page tables.
     pub of_file: bool,
-    /// Without a file: the folio that is mapped, which a private VMA of a file may map as well.
-    pub anonymous: bool,
     /// `VM_DROPPABLE`.
     pub droppable: bool,
     /// PTEs per group of those with `CONT`, aligned.
@@ -103,7 +101,6 @@ impl Layout {
             vma: 0..nr,
             uffd_wp: false,
             of_file: true,
-            anonymous: false,
             droppable: false,
             group: 1,
         }
@@ -113,7 +110,6 @@ impl Layout {
     pub fn anonymous(nr: usize) -> Self {
         Self {
             of_file: false,
-            anonymous: true,
             ..Self::file(nr)
         }
     }

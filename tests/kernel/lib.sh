@@ -31,6 +31,12 @@ swap_on() {
 	echo "$1"M >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'
 }
 
+# A RAM disk as swap: all of its own pages at once, so that no run is the first to need them.
+ram_swap_on() {
+	dd if=/dev/zero of=/dev/ram0 bs=1M >/dev/null 2>&1
+	mkswap /dev/ram0 >/dev/null && swapon /dev/ram0 || fail 'no swap on a RAM disk'
+}
+
 # What memory.reclaim needs.
 memory_cgroups() {
 	mount -t cgroup2 cgroup /sys/fs/cgroup || fail 'no cgroup2'

@@ -189,7 +189,6 @@ pub(crate) fn case(anonymous: bool) -> impl Strategy<Value = Case> {
                     vma: start..(start + nr).min(NR),
                     uffd_wp,
                     of_file: !anonymous,
-                    anonymous,
                     group: GROUP,
                     ..Layout::file(0)
                 };

@@ -36,6 +36,19 @@ static inline void put(const char *path, const char *format, ...)
 	close(fd);
 }
 
+/* To a file of a cgroup; what cannot be reclaimed is no error. */
+static inline void put_in(const char *group, const char *name, unsigned long number)
+{
+	char path[256];
+	int file;
+
+	snprintf(path, sizeof(path), "%s/%s", group, name);
+	file = open(path, O_WRONLY);
+	if (file < 0 || (dprintf(file, "%lu", number) < 0 && errno != EAGAIN))
+		err(1, "%s", path);
+	close(file);
+}
+
 /* Folios of @kib and of no other size from now on, by the files of that name; 4 is a page. */
 static inline void choose_folios(unsigned long kib, const char *name)
 {
@@ -122,7 +135,8 @@ static inline unsigned long in_folios(const char *memory, unsigned long pages, u
 }
 
 /* The file anew, a folio per write, so that it comes in folios of that size; and on the disk. */
-static inline int write_file(const char *path, size_t size, unsigned long kib, void (*fill)(char *, size_t, size_t))
+static inline int write_file(const char *path, size_t size, unsigned long kib,
+			     void (*fill)(char *, size_t, size_t))
 {
 	char *folio = calloc(1, kib * KIB);
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);

@@ -53,19 +53,6 @@ static void map_file(const char *path, char *at, size_t size)
 	close(file);
 }
 
-/* To a file of a cgroup; what cannot be reclaimed is no error. */
-static void put_in(const char *group, const char *name, unsigned long number)
-{
-	char path[256];
-	int file;
-
-	snprintf(path, sizeof(path), "%s/%s", group, name);
-	file = open(path, O_WRONLY);
-	if (file < 0 || (dprintf(file, "%lu", number) < 0 && errno != EAGAIN))
-		err(1, "%s", path);
-	close(file);
-}
-
 static void *on_another_cpu(void *memory)
 {
 	stay_on(1);

@@ -4,9 +4,7 @@
 # that is, and what of it is the meter's own.
 
 meter=/sys/kernel/debug/mm_batch_meter
-# All of the disk's own pages, so that no run is the first to need them.
-dd if=/dev/zero of=/dev/ram0 bs=1M >/dev/null 2>&1
-mkswap /dev/ram0 >/dev/null && swapon /dev/ram0 || fail 'no swap on a RAM disk'
+ram_swap_on
 echo 1 >$meter/enable || fail 'no meter'
 
 memory_cgroups

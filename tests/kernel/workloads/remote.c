@@ -126,16 +126,6 @@ static void pageout(pid_t child, char *memory, size_t size)
 	close(pidfd);
 }
 
-/* What cannot be reclaimed is no error: it is counted. */
-static void reclaim(const char *path, size_t size)
-{
-	int fd = open(path, O_WRONLY);
-
-	if (fd < 0 || (dprintf(fd, "%zu", size / 5 * 4) < 0 && errno != EAGAIN))
-		err(1, "%s", path);
-	close(fd);
-}
-
 int main(int argc, char **argv)
 {
 	unsigned long kib, pages, before, left;
@@ -190,13 +180,12 @@ int main(int argc, char **argv)
 		put(path, "1");
 	}
 	before = mapped_pages(process, memory, pages);
-	snprintf(path, sizeof(path), "%s/memory.reclaim", argv[7]);
 	open_counters();
 
 	switch_counters(PERF_EVENT_IOC_ENABLE);
 	start = now();
 	if (by_reclaim)
-		reclaim(path, size);
+		put_in(argv[7], "memory.reclaim", size / 5 * 4);
 	else
 		pageout(child, memory, size);
 	ns = now() - start;

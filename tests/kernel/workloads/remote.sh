@@ -2,9 +2,7 @@
 # Reclaim of another task's memory, timed as a whole by /remote. Swap is a RAM disk, files are on the disk that the
 # command line has as ubd0. A row's command sets $value.
 
-# All of the disk's own pages, so that no run is the first to need them.
-dd if=/dev/zero of=/dev/ram0 bs=1M >/dev/null 2>&1
-mkswap /dev/ram0 >/dev/null && swapon /dev/ram0 || fail 'no swap on a RAM disk'
+ram_swap_on
 mkdir /scratch && mount -t ext4 /dev/ubda /scratch || fail 'no scratch disk'
 memory_cgroups
 mkdir /sys/fs/cgroup/row || fail 'no cgroup'

@@ -97,7 +97,6 @@ int main(int argc, char **argv)
 	if (group) {
 		snprintf(path, sizeof(path), "%s/cgroup.procs", group);
 		put(path, "0");
-		snprintf(path, sizeof(path), "%s/memory.reclaim", group);
 	}
 	own = map_filled(OWN);
 	if (mlock(own, OWN))
@@ -123,16 +122,10 @@ int main(int argc, char **argv)
 	before = mapped_pages("self", memory, pages);
 	reads = all_reads(cpus);
 	start = now();
-	if (!group) {
-		if (madvise(memory, size, MADV_PAGEOUT))
-			err(1, "madvise");
-	} else {
-		int file = open(path, O_WRONLY);
-
-		/* What is left in the end cannot be reclaimed, and is counted. */
-		if (file < 0 || (dprintf(file, "%zu", size) < 0 && errno != EAGAIN))
-			err(1, "%s", path);
-	}
+	if (group)
+		put_in(group, "memory.reclaim", size);
+	else if (madvise(memory, size, MADV_PAGEOUT))
+		err(1, "madvise");
 	ns = now() - start;
 	meanwhile = (all_reads(cpus) - reads) * 1e6 / ns;
 	interrupts = vmstat(FLUSHED) - interrupts;
