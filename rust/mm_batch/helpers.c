@@ -67,26 +67,10 @@ __rust_helper unsigned int rust_helper_mm_batch_pte_batch_hint(pte_t *ptep, u64 
 	return pte_batch_hint(ptep, __pte(pte));
 }
 
-/*
- * How the PTEs of a run that begins with @pte compare. Ignored are the bits that
- * __pte_batch_clear_ignored() makes the same in all PTEs: any other is kept, whether
- * set or not. All ones and all zeroes are bits to try it with and no PTEs, so they do
- * not pass through __pte(). The bits are none of the frame's. A step is from a page of
- * a folio to its next one: both are frames that exist.
- */
-__rust_helper struct mm_batch_pte_format
-rust_helper_mm_batch_pte_format(u64 pte, bool write, bool soft_dirty)
+/* From a page of a folio to its next one: both are frames that exist. */
+__rust_helper u64 rust_helper_mm_batch_pte_step(u64 pte)
 {
-	fpb_t flags = (write ? FPB_RESPECT_WRITE : 0) |
-		      (soft_dirty ? FPB_RESPECT_SOFT_DIRTY : 0);
-	pte_t set = { .pte = ~0ul }, unset = { .pte = 0 };
-
-	set = __pte_batch_clear_ignored(set, flags);
-	unset = __pte_batch_clear_ignored(unset, flags);
-	return (struct mm_batch_pte_format){
-		.ignored = ~(set.pte & ~unset.pte),
-		.step = pte_val(pte_advance_pfn(__pte(pte), 1)) - pte,
-	};
+	return pte_val(pte_advance_pfn(__pte(pte), 1)) - pte;
 }
 
 /* Runs of PTEs, under their page table lock. */

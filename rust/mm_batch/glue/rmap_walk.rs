@@ -102,15 +102,43 @@ pub(super) struct Arch;
 unsafe impl PteArch for Arch {
     #[inline]
     fn format(pte: Pte, respect: Respect) -> PteFormat {
-        let Respect { write, soft_dirty } = respect;
-        // SAFETY: It works on the words; of what it is given, it touches no memory. (Xen PV looks
-        // the frame up in a table of its own, which has an answer for each.)
-        let format = unsafe { bindings::mm_batch_pte_format(pte.raw(), write, soft_dirty) };
+        let counts = usize::from(respect.write) | usize::from(respect.soft_dirty) << 1;
         PteFormat {
-            ignored: format.ignored,
-            step: format.step,
+            // SAFETY: C writes to it while it boots, before there is anything to unmap.
+            ignored: unsafe { bindings::mm_batch_pte_ignored[counts] },
+            step: step(pte),
         }
     }
+}
+
+/// From the PTE of a page to that of the folio's next one (C: `pte_advance_pfn(pte, 1)`).
+#[inline]
+fn step(pte: Pte) -> u64 {
+    #[cfg(all(CONFIG_X86_64, not(CONFIG_UML)))]
+    if ptes_are_words() {
+        // PROT_NONE entries have their frame inverted (C: `__pte_needs_invert()`).
+        let present = pte.raw() & 1 << bindings::_PAGE_BIT_PRESENT != 0;
+        let page = PAGE_SIZE as u64;
+        return if present { page } else { page.wrapping_neg() };
+    }
+    step_by_c(pte)
+}
+
+/// Where PTEs are words but on Xen PV, that is the rare case.
+#[cfg_attr(CONFIG_PARAVIRT_XXL, cold)]
+fn step_by_c(pte: Pte) -> u64 {
+    // SAFETY: It works on the word. (Xen PV looks the frame up in a table of its own, which has
+    // an answer for each.)
+    unsafe { bindings::mm_batch_pte_step(pte.raw()) }
+}
+
+/// # Safety
+///
+/// `ptep` is a PTE in a page table that does not go.
+#[cfg_attr(CONFIG_PARAVIRT_XXL, cold)]
+unsafe fn ptep_get_by_c(ptep: *mut bindings::pte_t) -> Pte {
+    // SAFETY: By the function's requirement.
+    Pte::new(unsafe { bindings::mm_batch_ptep_get(ptep) })
 }
 
 /// PTEs of a page table, which has one page (C: `PTRS_PER_PTE`).
@@ -174,7 +202,7 @@ unsafe impl PteTable for PteView {
             return Pte::new(unsafe { ptep.cast::<u64>().read_volatile() });
         }
         // SAFETY: As above.
-        Pte::new(unsafe { bindings::mm_batch_ptep_get(ptep) })
+        unsafe { ptep_get_by_c(ptep) }
     }
 
     /// 1 where hardware knows no groups.

@@ -24,6 +24,10 @@ KERNELS = {
     "arm64": "ARCH=arm64",
     "arm64-debug": "ARCH=arm64 DEBUG=1",
     "um": "ARCH=um",
+    "meter-distro": "METER=1 CONFIG=distro",
+    "meter-noinline": "METER=1 CONFIG=noinline",
+    "meter-better_c": "METER=1 CONFIG=better_c",
+    "meter-arm64": "METER=1 ARCH=arm64",
 }
 
 
@@ -59,6 +63,12 @@ def kunit(kernel, seconds):
     return Step(name, f"make kunit {KERNELS[kernel]}".strip(), seconds, (kernel,), ("suites.kunit",), SELFTESTS)
 
 
+def evaluate(given, seconds):
+    """The limits of another configuration, or of arm64."""
+    name = given.partition("=")[2]
+    return Step(f"evaluate-{name}", f"make evaluate {given}", seconds, (f"meter-{name}",), ("measure.evaluate",), WORKLOADS)
+
+
 STEPS = [
     Step("prove-fresh", "make prove-fresh SCALE=full", 9000, ("meter",), ("measure.evaluate",),
          (*WORKLOADS, "tests/tools/prove-fresh", "tests/tools/fetch/")),
@@ -73,6 +83,7 @@ STEPS = [
     Step("kselftest-arm64", "make kselftest ARCH=arm64 T=ours/*", 1200, ("arm64",), ("suites.kselftest",), SELFTESTS),
     *(kunit(*of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800), ("better_c", 300),
                             ("distro", 300))),
+    *(evaluate(given, 1200) for given in ("CONFIG=distro", "CONFIG=noinline", "CONFIG=better_c", "ARCH=arm64")),
     Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
     Step("runner", "make runner", 300, ("meter", "um"), files=("tests/tools/", *WORKLOADS, *SELFTESTS, "Makefile")),
     Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS),

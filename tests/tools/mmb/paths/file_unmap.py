@@ -17,20 +17,18 @@ memory.reclaim, in millions, with what the meter costs.
 `off` is one PTE at a time, `{head}` {c}, both with the fixes that come first in this series;
 `Rust` is this project's. A folio of one page never enters Rust, in no mode: ext4-4k shows what the others pay. One
 CPU flushes at once, in try_to_unmap(); in ext4-64k-2cpu another one has run in the same mm, and the flush is deferred
-to what the figure does not have in it. In ext4-64k-100tasks so many tasks map each page, of 8 MiB. In ext4-64k-mixed every second page was written to through its
-mapping and written back: it is soft-dirty, which ends a run of the kernel's own C. C could go on there as
-well (patches/better_c/)."""
+to what the figure does not have in it. In ext4-64k-100tasks so many tasks map each page, of 8 MiB. In ext4-64k-mixed
+every second page was written to through its mapping and written back: it is soft-dirty, which ends a run of the
+kernel's own C. C could go on there as well (patches/better_c/)."""
 
 RECLAIM_2CPU = replace(RECLAIM, name="reclaim-2cpu", cpus=2)
-# Rust/C at most, and for small folios, of which what is not inlined is a larger part.
+# Rust/C at most.
 SAME = Limits(release=1.02, distro=1.02, noinline=1.02, better_c=1.02)
-SMALL = Limits(release=1.02, distro=1.05, noinline=None, better_c=1.02)
 
 
-def reclaim(workload, kind, kib, limits=SAME, boot=RECLAIM, more="", mib="{mib}", **kw):
+def reclaim(workload, kind, kib, boot=RECLAIM, more="", mib="{mib}", **kw):
     command = f"reclaim {kind} {kib} {mib} {'2cpu' if boot.cpus == 2 else more}".rstrip()
-    return Row(workload, command, "insn_per_page_ttu", "page in try_to_unmap()", boot, limits, more=("insn_total",),
-               **kw)
+    return Row(workload, command, "insn_per_page_ttu", "page in try_to_unmap()", boot, SAME, more=("insn_total",), **kw)
 
 
 PATH = Path(
@@ -38,18 +36,18 @@ PATH = Path(
     about=ABOUT,
     rows=(
         reclaim("ext4-4k", "file", 4),
-        reclaim("ext4-16k", "file", 16, replace(SMALL, distro=1.10)),
-        reclaim("ext4-64k", "file", 64, SMALL, gains=Limits(release=4, distro=4, noinline=4, better_c=4),
+        reclaim("ext4-16k", "file", 16),
+        reclaim("ext4-64k", "file", 64, gains=Limits(release=4, distro=4, noinline=4, better_c=4),
                 published="1.018 -> 0.249 s"),
         reclaim("ext4-64k-mixed", "file-mixed", 64),
         reclaim("ext4-2m-pte", "file-pte", 2048),
-        reclaim("shmem-64k", "shmem", 64, SMALL),
-        reclaim("lazyfree-64k", "lazyfree", 64, SMALL),
+        reclaim("shmem-64k", "shmem", 64),
+        reclaim("lazyfree-64k", "lazyfree", 64),
         reclaim("lazyfree-2m", "lazyfree", 2048),
         reclaim("lazyfree-2m-pte", "lazyfree-pte", 2048),
-        reclaim("ext4-64k-100tasks", "file", 64, SMALL, more="100tasks", mib=8),
-        reclaim("ext4-64k-300tasks", "file", 64, SMALL, more="300tasks", mib=8),
-        reclaim("ext4-64k-2cpu", "file", 64, replace(SMALL, distro=1.06), RECLAIM_2CPU),
+        reclaim("ext4-64k-100tasks", "file", 64, more="100tasks", mib=8),
+        reclaim("ext4-64k-300tasks", "file", 64, more="300tasks", mib=8),
+        reclaim("ext4-64k-2cpu", "file", 64, boot=RECLAIM_2CPU),
     ),
     timed=tuple(remote(f"{name}-{kib}k", kind, kib, how="reclaim", counted=counted, metric=counted and "insn_total",
                        pages=MIB * 256 * 4 // 5)
