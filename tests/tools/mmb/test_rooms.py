@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).parent
 # From the ground up.
 ROOMS = ["base", "paths", "kernel", "guest", "suites", "measure", "series", "full"]
 # Rooms that do not know each other, either way.
-BESIDE = {frozenset({"suites", "measure"}), frozenset({"measure", "series"})}
+BESIDE = {frozenset({"suites", "measure"})}
 
 
 def imports(source, folder=HERE):

@@ -18,6 +18,7 @@ from itertools import chain
 from ..base.cache import TOP, alone
 from ..base.errors import PASS, Error, say
 from ..kernel.tree import OFFERED, SERIES, Base, offered, our_files, patches_of, put_back, touched_by
+from .measured import with_figures
 
 OUT = TOP / "out/series"
 LETTER = "0000-cover-letter.patch"
@@ -191,6 +192,7 @@ def write_series(base, out, sob=None, plan=None):
         plan.commit(git, path, sob)
         git("tag", path)
         git.mails(part / path, f"{before}..{path}", plan.folder / path / LETTER, base)
+        with_figures(path, part / path)
         before = path
     for name, content in plan.ours.items():
         if (git.folder / name).read_bytes() != content:
@@ -236,6 +238,7 @@ def write_part(base, name, out, sob=None):
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     git.mails(part, "base..HEAD", TOP / "patches" / path / LETTER, base, *recipients(base.tree, patches))
+    with_figures(path, part)
     shutil.rmtree(out, ignore_errors=True)
     part.rename(out)
     return out

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a performance patch gains, in its message: figures of report/, as `make series` writes them."""
+
+import re
+from dataclasses import dataclass
+
+from ..base.errors import Error
+from ..measure.figures import REPORTS, Figures
+from ..measure.report import number
+
+HEAD = "Guest instructions per page (QEMU, icount, x86_64, medians of one boot):"
+RATES = "Medians of five runs in turn (QEMU, x86_64, a host thread per CPU):"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A patch, by its name without a number, and the rows that its message has."""
+
+    patch: str
+    rows: tuple
+    report: str = "release"
+    modes: tuple = ("off", "c", "rust")
+    heads: tuple = ("off", "7.3", "Rust")
+    rates: tuple = ()  # of each row, instead of its instructions
+
+
+FILE = ("ext4-4k", "ext4-16k", "ext4-64k", "ext4-2m-pte", "shmem-64k", "lazyfree-64k")
+ANON = ("zero-4k", "zero-16k", "zero-64k", "zero-2m-pmd")
+RANGES = ("order0", "order3", "order9", "range3077")
+FLUSHES = (("pageout-4cpu", "flushes_per_dirty_folio"), ("stress-ng-4cpu", "tlb_shootdowns_per_stolen"),
+           ("stress-ng-4cpu", "call_ipis_per_stolen"))
+# Folder of patches/ -> its performance patch.
+MEASURED = {
+    "contig_free": Measured("mm-page_alloc-free-contiguous-ranges-by-mm_batch.patch", RANGES),
+    "file_unmap": Measured("mm-rmap-unmap-file-and-lazyfree-folios-by-mm_batch.patch", FILE),
+    "anon_unmap": Measured("mm-rmap-unmap-anonymous-folios-by-mm_batch.patch", ANON, modes=("off", "rust"),
+                           heads=("off", "Rust")),
+    "dirty_flush": Measured("mm-vmscan-flush-for-batches-of-dirty-folios-by-mm_ba.patch", (), modes=("off", "rust"),
+                            heads=("off", "Rust"), rates=FLUSHES),
+    "anon_unmap_c": Measured("mm-rmap-unmap-a-run-of-an-anonymous-folio-s-PTEs-all.patch", ANON, report="twins",
+                             modes=("off", "c"), heads=("before", "after")),
+}
+
+
+def table(lines):
+    """Columns, of which the first is words."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return [("  " + line[0].ljust(widths[0]) + "".join(f"  {cell:>{width}}" for cell, width in zip(line[1:], widths[1:])))
+            .rstrip() for line in lines]
+
+
+def lines_of(measured, figures):
+    """The rows' figures: the function that changed, and the whole call where that was measured."""
+    first, last = measured.modes[0], measured.modes[-1]
+    if measured.rates:
+        return table([("", *measured.heads, ""), *(
+            (f"{row}, {metric.replace('_', ' ')}", *(number(figures.median(row, mode, metric), 3) for mode in measured.modes),
+             f"{100 * (figures.ratio(row, last, first, metric) - 1):+.0f}%") for row, metric in measured.rates)])
+    whole = [row for row in measured.rows if "insn_total" in figures.rows[row]["metrics"]]
+    ratio = f"{measured.heads[0]}/{measured.heads[-1]}"
+    found = [("", *measured.heads, ratio, *(["whole call"] if whole else []))]
+    for row in measured.rows:
+        times = number(figures.ratio(row, first, last), 2)
+        total = [number(figures.ratio(row, first, last, "insn_total"), 2) if row in whole else ""] if whole else []
+        found.append((row, *(number(figures.median(row, mode), 0) for mode in measured.modes), times, *total))
+    return table(found)
+
+
+def paragraph(measured):
+    head = RATES if measured.rates else HEAD
+    return "\n".join([head, "", *lines_of(measured, Figures(REPORTS[measured.report]))])
+
+
+def with_figures(path, folder):
+    """Puts the figures in front of the trailers of the folder's performance patch, if it has one."""
+    measured = MEASURED.get(path)
+    if not measured:
+        return
+    found = [patch for patch in folder.glob("*.patch") if re.sub(r"^\d+-", "", patch.name) == measured.patch]
+    if len(found) != 1:
+        raise Error(f"{folder} has no patch *-{measured.patch}", "correct series/measured.py: a patch was renamed")
+    text = found[0].read_text()
+    message, cut, rest = text.partition("\n---\n")
+    trailers = re.search(r"(?:^[A-Z][\w-]+-by: .*\n?)*\Z", message, re.M).start()
+    body, signed = message[:trailers].rstrip("\n"), message[trailers:]
+    found[0].write_text(body + "\n\n" + paragraph(measured) + ("\n\n" + signed if signed else "") + cut + rest)

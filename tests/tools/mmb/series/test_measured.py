@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures in the messages of performance patches."""
+
+import pathlib
+import tempfile
+import unittest
+
+from mmb.base.cache import TOP
+from mmb.base.errors import Error
+from mmb.series import measured, write
+
+PATCH = """\
+From 0 Mon Sep 17 00:00:00 2001
+Subject: [PATCH 1/1] mm: faster
+
+Why.
+
+Assisted-by: somebody
+Signed-off-by: A <a@b>
+---
+ mm/rmap.c | 1 +
+"""
+
+
+class Messages(unittest.TestCase):
+    def test_each_is_a_patch_of_ours(self):
+        for path, what in measured.MEASURED.items():
+            names = [write.unnumbered(patch) for patch in (TOP / "patches" / path).glob("[0-9]*.patch")]
+            self.assertIn(what.patch, names)
+
+    def test_figures_stand_in_front_of_the_trailers(self):
+        for path, what in measured.MEASURED.items():
+            with tempfile.TemporaryDirectory() as folder:
+                patch = pathlib.Path(folder, f"0003-{what.patch}")
+                patch.write_text(PATCH)
+                measured.with_figures(path, pathlib.Path(folder))
+                text = patch.read_text()
+            head, _, tail = text.partition("\n\nAssisted-by: somebody\n")
+            self.assertTrue(tail.startswith("Signed-off-by: A <a@b>\n---\n mm/rmap.c"), text)
+            self.assertIn("\nWhy.\n\n", head)
+            for row in what.rows + tuple(row for row, _ in what.rates):
+                self.assertIn(f"\n  {row}", head)
+            self.assertLessEqual(max(map(len, head.splitlines())), 75, text)
+
+    def test_a_message_that_nobody_has_signed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            what = measured.MEASURED["anon_unmap"]
+            patch = pathlib.Path(folder, f"0003-{what.patch}")
+            patch.write_text(PATCH.replace("Assisted-by: somebody\nSigned-off-by: A <a@b>\n", ""))
+            measured.with_figures("anon_unmap", pathlib.Path(folder))
+            self.assertRegex(patch.read_text(), r"\n\nWhy.\n\nGuest [^-]*\n\n(  .*\n)+---\n mm")
+
+    def test_another_folder_is_left(self):
+        with tempfile.TemporaryDirectory() as folder:
+            measured.with_figures("fixes", pathlib.Path(folder))
+
+    def test_a_patch_that_was_renamed(self):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(Error, "has no patch"):
+            measured.with_figures("anon_unmap", pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    unittest.main()
