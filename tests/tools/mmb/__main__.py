@@ -107,7 +107,7 @@ VERBS = {
     "evaluate": lambda args: evaluate.evaluate(args.arch, args.scale),
     "time": lambda args: uml.time(args.scale),
     "meter": lambda args: meter(args.arch),
-    "profile": lambda args: profile.profile(args.arch),
+    "profile": lambda args: profile.profile(args.arch, args.scale),
     "report": lambda args: make_report(args.check),
     "stage": do_stage,
     "series": lambda args: make_series(),

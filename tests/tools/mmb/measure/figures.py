@@ -9,6 +9,8 @@ from ..base.errors import Error
 # name in documents -> folder of report/
 REPORTS = {"release": "x86_64", "twins": "x86_64-better_c", "distro": "x86_64-distro", "noinline": "x86_64-noinline",
            "arm64": "arm64"}
+# Of make profile, by row.
+PROFILES = "report/profile"
 
 
 class Figures:
@@ -51,4 +53,9 @@ class Figures:
 
 
 def all_figures():
-    return {name: Figures(folder) for name, folder in REPORTS.items()}
+    return {name: Figures(folder) for name, folder in REPORTS.items()} | {"profiles": profiles()}
+
+
+def profiles():
+    """Row -> mode -> function -> instructions per unit."""
+    return {file.stem: json.loads(file.read_text())["modes"] for file in sorted((TOP / PROFILES).glob("*.json"))}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The plots of the documents. SVG without a background, in greys and colours that are seen on a light and a dark page."""
 
+import re
+
 import matplotlib
 
 matplotlib.use("svg")
@@ -137,5 +139,58 @@ def builds(figures, file):
     saved(figure, file)
 
 
+# What a call is made of: a group of functions, and how their names begin. The first that fits counts.
+STAGES = [
+    ("search for zeroes, write", "swap_writeout|__swap_write|swap_write|swap_zeromap|brd_|submit_bio|bio_|memcpy|copy_page"),
+    ("rmap walk and its locks", "rmap_walk|__rmap|page_vma_mapped|map_pte|check_pte|_*pte_offset|folio_lock_anon|(down|up)_"
+     "|anon_(rmap|vma)|__anon_vma|vma_interval|folio_get_anon"),
+    ("unmapping: PTEs, counts, flush", "try_to_unmap|ttu_|mm_batch|<?mm_batch|rust_helper|folio_remove_rmap|flush_tlb|native_flush"
+     "|_find_next_bit|swap_dup|folio_dup|cond_install|percpu_counter|set_ptes|folio_put_swap|swap_put"),
+    ("swap slots and swap cache", "folio_alloc_swap|swap_alloc|swap_range|alloc_swap|cluster_|__swap_cl|relocate_cl|.*swap_cache"
+     "|swap_entr|__mem_cgroup_try_charge_swap|__remove_mapping|workingset|memcg1_swap|free_swap|swap_free|isolate_lock_cl"),
+    ("statistics", "lruvec_stat|_*mod_|mem_cgroup_update_lru|.*css_rstat|count_memcg|node_stat|count_vm|__count"),
+    ("freeing", "free_|__free|uncharge|__mem_cgroup_uncharge|__memcg|page_counter|get_pfnblock|folio_batch|destroy"),
+    ("the loop, isolation, the call", "shrink_folio|madvise|do_madvise|folio_isolate|isolate|walk_|__walk|reclaim_|lru_|folio_"
+     "|lruvec_|vm_normal|__lru"),
+]
+REST = "the rest"
+MADE_OF = [("call-4k", "off", "4 KiB, page by page"), ("call-64k", "off", "64 KiB, page by page"),
+           ("call-64k", "rust", "64 KiB, Rust")]
+SHADES = ("#3a9bdc", "#d99000", "#10a070", "#8a63c0", "#c05050", "#7a8a99", "#b8a050", "#b0b0b0")
+
+
+def stage(function):
+    return next((name for name, begins in STAGES if re.match(begins, function)), REST)
+
+
+def by_stage(functions):
+    """Instructions by group, the rest last."""
+    found = dict.fromkeys([*(name for name, _ in STAGES), REST], 0.0)
+    for function, instructions in functions.items():
+        found[stage(function)] += instructions
+    return found
+
+
+@drawn
+def made_of(figures, file):
+    """What a call of MADV_PAGEOUT is made of, per page."""
+    figure, axis = plt.subplots(figsize=(10, 2.6))
+    for place, (row, mode, _) in enumerate(MADE_OF):
+        left = 0.0
+        for (name, value), colour in zip(by_stage(figures["profiles"][row][mode]).items(), SHADES):
+            axis.barh(place, value, left=left, height=0.7, color=colour, label=name if place == 0 else None)
+            if value >= 150:
+                axis.text(left + value / 2, place, f"{value:.0f}", ha="center", va="center", fontsize=8, color="white")
+            left += value
+        axis.text(left + 40, place, f"{left:.0f}", va="center", fontsize=8)
+    axis.set_yticks(range(len(MADE_OF)), [name for *_, name in MADE_OF])
+    axis.tick_params(axis="y", length=0)
+    axis.invert_yaxis()
+    axis.set_title("instructions per page of zeroes, the whole call", fontsize=10)
+    figure.legend(loc="lower center", ncols=4, bbox_to_anchor=(0.5, -0.22), fontsize=8)
+    figure.tight_layout()
+    saved(figure, file)
+
+
 # name -> what draws it into a file
-PLOTS = {"gain": gain, "flushes": flushes, "builds": builds}
+PLOTS = {"gain": gain, "flushes": flushes, "builds": builds, "made-of": made_of}

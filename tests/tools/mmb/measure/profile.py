@@ -6,15 +6,18 @@ read of who times it and its next (plugin/profile.c): a module, or for reclaim t
 that user space times is what is done within a call of the kernel. Two boots differ in the loops alone, or in how often
 the workload runs; the difference of their counts, divided by that of their pages or loops, is the row and nothing else.
 That its sum is the row's figure is checked. Functions are those of the symbol table, with what is inlined in them.
+With SCALE=full the profile is written to report/, for the plot of what a call is made of.
 """
 
 import bisect
+import json
 import os
 import pathlib
 import re
 import subprocess
 from collections import Counter
 
+from ..base.cache import TOP, write_atomically
 from ..base.errors import Error
 from ..base.process import run
 from ..kernel.kbuild import staged_build
@@ -22,7 +25,8 @@ from ..guest import payload
 from ..guest.boot import MACHINES, kvm, version
 from . import rows
 from .evaluate import Boots, chosen_rows, configuration, refuse_debug
-from .report import text_table
+from .figures import PROFILES
+from .report import commit, text_table
 from .verdict import judged
 
 PLUGIN = pathlib.Path(__file__).with_name("plugin") / "profile.c"
@@ -121,6 +125,16 @@ def problems(by_mode, figures, noise):
             yield f"{mode}: the sum is {off:+.1%} from the row's figure; beyond {TOLERANCE:.0%} it is not the row"
 
 
+def written(row, by_mode, scale, measured):
+    """What report/ has of it then: functions of less than an instruction are no loss."""
+    if scale != "full":
+        return
+    modes = {mode: {name: round(value, 2) for name, value in sorted(found.items()) if value >= 1}
+             for mode, found in by_mode.items()}
+    data = {"schema": 1, "workload": row.workload, "unit": row.unit, "commit": measured, "modes": modes}
+    write_atomically(TOP / PROFILES / f"{row.workload}.json", json.dumps(data, indent=1) + "\n")
+
+
 def build_plugin(build):
     major = int(version(MACHINES[build.arch][0]).split(".")[0])
     out = build.base.work / f"{build.out.name}-profile/libprofile.so"
@@ -180,8 +194,9 @@ def chosen():
     return found[0], [mode] if mode else list(modes)[-2:]
 
 
-def profile(arch):
+def profile(arch, scale):
     row, modes = chosen()
+    measured = commit()
     figure_step, boots_step = f"{arch} {row.workload} figure", f"{arch} {row.workload} profile {len(modes)}"
     more = {"plugin": 2, figure_step: 15, boots_step: 25 * len(modes)}
     build, steps = staged_build(arch, "profile", payload.STEP | more)
@@ -203,4 +218,7 @@ def profile(arch):
     print(f"{row.workload}, guest instructions; what is inlined counts for the function that it is in\n")
     figures = {mode: line.median(mode) for mode in modes}
     print(text_table(table(by_mode, figures, row.unit)))
-    return judged(problems(by_mode, figures, line.noise))
+    wrong = list(problems(by_mode, figures, line.noise))
+    if not wrong:
+        written(row, by_mode, scale, measured)
+    return judged(wrong)

@@ -2,6 +2,8 @@
 """What reads the meter's and the profile's figures, with inputs that are right and inputs that are not."""
 
 import os
+import pathlib
+import tempfile
 import unittest
 from unittest import mock
 
@@ -9,7 +11,7 @@ from mmb import paths
 from mmb.base.errors import Error
 from mmb.paths import contig_free, dirty_flush, file_unmap
 from mmb.kernel import tree
-from mmb.measure import meter, profile, rows
+from mmb.measure import figures, meter, plots, profile, rows
 
 SELFTEST = ["SELFTEST known_whole 1000000", "SELFTEST known_metered_raw 1070000",
             "SELFTEST known_metered_net 999000", "SELFTEST selftest pass"]
@@ -131,6 +133,24 @@ class Profile(unittest.TestCase):
                           "as make evaluate measures it"])
         self.assertEqual(shown[3][1:3], ["0.50", "0.20"])
         self.assertEqual(shown[4][1:3], ["100.50", "30.20"])
+
+    def test_what_report_has_of_it(self):
+        row = next(row for row in rows.ROWS if row.workload == "call-64k")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(profile, "TOP", pathlib.Path(folder)), \
+                mock.patch.object(figures, "TOP", pathlib.Path(folder)):
+            profile.written(row, {"rust": {"two": 60.004, "one": 0.5}}, "short", "head")
+            self.assertEqual(figures.profiles(), {})
+            profile.written(row, {"rust": {"two": 60.004, "one": 0.5}}, "full", "head")
+            self.assertEqual(figures.profiles(), {"call-64k": {"rust": {"two": 60.0}}})
+
+    def test_stages_of_a_call(self):
+        for function, name in (("swap_writeout", "search for zeroes, write"), ("__mod_memcg_lruvec_state", "statistics"),
+                               ("mod_node_page_state", "statistics"), ("try_to_unmap_one", "unmapping: PTEs, counts, flush"),
+                               ("mm_batch_unmap_anon_run", "unmapping: PTEs, counts, flush"), ("two", plots.REST)):
+            self.assertEqual(plots.stage(function), name)
+        found = plots.by_stage({"swap_writeout": 5, "two": 1, "one": 2})
+        self.assertEqual((found["search for zeroes, write"], found[plots.REST], sum(found.values())), (5, 3, 8))
+        self.assertEqual(len(found), len(plots.SHADES))
 
     def test_the_sum_must_be_the_row(self):
         by_mode = {"c": {"two": 102.1}, "rust": {"two": 50}}

@@ -17,7 +17,7 @@ millions, with what the meter costs.
 `off` is one PTE at a time, which is all that 7.3 has. With `CONFIG=better_c` there is a twin, the same transaction in
 C. A folio of one page never enters Rust: zero-4k shows what the others pay. One CPU flushes at once, in
 try_to_unmap(); in zero-64k-2cpu another one has run in the same mm, and the flush is deferred. forked-: 8 MiB, which so
-many children share since fork(), are reclaimed from their cgroup."""
+many children share since fork(), are reclaimed from their cgroup. call-: the whole of MADV_PAGEOUT, with the meter off."""
 
 PAGEOUT = Boot("pageout", "pageout.sh", loops=False, reader="mm_batch_meter_unmap", seconds=5,
                arguments="brd.rd_nr=1 brd.rd_size=327680", more_memory=True)
@@ -35,6 +35,8 @@ GAINS = {
     "zero-2m-pte": ((9.4, None, None, 9.4), (1.52, None, None, 1.52)),
 }
 FLUSH = "guest_mm_batch_anon_unmap_flush"
+# The whole call, without the meter: for make profile.
+WHOLE = replace(PAGEOUT, name="pageout-call", reader=None, call="do_madvise", seconds=4)
 FORKED = replace(RECLAIM, name="reclaim-forked")
 
 
@@ -53,6 +55,10 @@ def pageout(content, name, kib, how="whole", boot=PAGEOUT, **kw):
                not_above=NOTHING if kib == 4 else NONE, more=("insn_total",), **kw)
 
 
+def call(name, kib):
+    return Row(f"call-{name}", f"whole zero {kib} {{anon_mib}}", "insn_per_page", "page", WHOLE, TWIN)
+
+
 PATH = Path(
     name="anon_unmap",
     about=ABOUT,
@@ -62,7 +68,8 @@ PATH = Path(
         pageout(content, "64k", 64, published="37.4 -> 17.4, 55.0 -> 51.9 ms" if content == "zero" else None),
         pageout(content, "2m-pmd", 2048),
         pageout(content, "2m-pte", 2048, "split"),
-    )) + (pageout("zero", "64k-2cpu", 64, boot=replace(PAGEOUT, name="pageout-2cpu", cpus=2)), forked(100), forked(300)),
+    )) + (pageout("zero", "64k-2cpu", 64, boot=replace(PAGEOUT, name="pageout-2cpu", cpus=2)), forked(100), forked(300),
+          call("4k", 4), call("64k", 64)),
     timed=tuple(remote(f"{content}-{kib}k", "anon", kib, content, counted=f"{content}-{kib}k", metric="insn_total",
                        pages=ANON_MIB["full"] * 256)
                 for content, kib in (("zero", 4), ("zero", 16), ("zero", 64), ("data", 16), ("data", 64))),
