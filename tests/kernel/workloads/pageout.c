@@ -91,15 +91,7 @@ static void *writer(void *cpu)
 static void start_writers(char *memory, size_t size)
 {
 	written = (struct memory){ memory, size };
-	if (pthread_barrier_init(&ready, NULL, writers))
-		err(1, "pthread_barrier_init");
-	for (uintptr_t cpu = 1; cpu < writers; cpu++) {
-		pthread_t thread;
-
-		if (pthread_create(&thread, NULL, writer, (void *)cpu))
-			err(1, "pthread_create");
-	}
-	pthread_barrier_wait(&ready);
+	start_threads(writers, &ready, writer);
 }
 
 static void fill(char *memory, size_t size, int data)

@@ -159,8 +159,7 @@ int main(int argc, char **argv)
 		err(1, "fork");
 	if (!child) {
 		close(talk[0]);
-		snprintf(path, sizeof(path), "%s/cgroup.procs", argv[7]);
-		put(path, "0");
+		put_in(argv[7], "cgroup.procs", 0);
 		memory = map_filled(argv[1], kib, size, argv[6]);
 		if (write(talk[1], &memory, sizeof(memory)) != sizeof(memory) ||
 		    read(talk[1], &go, 1) != 1)

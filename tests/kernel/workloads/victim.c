@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	unsigned long idle = 0;
 	const char *group = NULL;
 	double alone, meanwhile;
-	char *memory, path[256];
+	char *memory;
 	size_t size;
 
 	cpus = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
@@ -94,23 +94,13 @@ int main(int argc, char **argv)
 		group = argv[3];
 
 	stay_on(0);
-	if (group) {
-		snprintf(path, sizeof(path), "%s/cgroup.procs", group);
-		put(path, "0");
-	}
+	if (group)
+		put_in(group, "cgroup.procs", 0);
 	own = map_filled(OWN);
 	if (mlock(own, OWN))
 		err(1, "mlock");
 	memory = map_filled(size);
-	if (pthread_barrier_init(&ready, NULL, cpus))
-		errx(1, "no barrier");
-	for (uintptr_t cpu = 1; cpu < cpus; cpu++) {
-		pthread_t thread;
-
-		if (pthread_create(&thread, NULL, victim, (void *)cpu))
-			errx(1, "no thread");
-	}
-	pthread_barrier_wait(&ready);
+	start_threads(cpus, &ready, victim);
 
 	reads = all_reads(cpus);
 	start = now();

@@ -4,7 +4,9 @@
 #define WORKLOAD_H
 
 #include <err.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -64,6 +66,21 @@ static inline void stay_on(int cpu)
 	CPU_SET(cpu, &cpus);
 	if (sched_setaffinity(0, sizeof(cpus), &cpus))
 		err(1, "no CPU %d", cpu);
+}
+
+/* A thread for each CPU but the first, whose number it gets. All are @ready behind this. */
+static inline void start_threads(unsigned long cpus, pthread_barrier_t *ready,
+				 void *(*run)(void *cpu))
+{
+	if (pthread_barrier_init(ready, NULL, cpus))
+		errx(1, "no barrier");
+	for (uintptr_t cpu = 1; cpu < cpus; cpu++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, run, (void *)cpu))
+			errx(1, "no thread");
+	}
+	pthread_barrier_wait(ready);
 }
 
 #endif

@@ -144,7 +144,7 @@ STAGES = [
     ("search for zeroes, write", "swap_writeout|__swap_write|swap_write|swap_zeromap|brd_|submit_bio|bio_|memcpy|copy_page"),
     ("rmap walk and its locks", "rmap_walk|__rmap|page_vma_mapped|map_pte|check_pte|_*pte_offset|folio_lock_anon|(down|up)_"
      "|anon_(rmap|vma)|__anon_vma|vma_interval|folio_get_anon"),
-    ("unmapping: PTEs, counts, flush", "try_to_unmap|ttu_|mm_batch|<?mm_batch|rust_helper|folio_remove_rmap|flush_tlb|native_flush"
+    ("unmapping: PTEs, counts, flush", "try_to_unmap|ttu_|<?mm_batch|rust_helper|folio_remove_rmap|flush_tlb|native_flush"
      "|_find_next_bit|swap_dup|folio_dup|cond_install|percpu_counter|set_ptes|folio_put_swap|swap_put"),
     ("swap slots and swap cache", "folio_alloc_swap|swap_alloc|swap_range|alloc_swap|cluster_|__swap_cl|relocate_cl|.*swap_cache"
      "|swap_entr|__mem_cgroup_try_charge_swap|__remove_mapping|workingset|memcg1_swap|free_swap|swap_free|isolate_lock_cl"),

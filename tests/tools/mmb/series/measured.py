@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..base.errors import Error
 from ..measure.figures import REPORTS, Figures
-from ..measure.report import number
+from ..measure.report import number, text_table
 
 HEAD = "Guest instructions per page (QEMU, icount, x86_64, medians of one boot):"
 RATES = "Medians of five runs in turn (QEMU, x86_64, a host thread per CPU):"
@@ -44,9 +44,7 @@ MEASURED = {
 
 def table(lines):
     """Columns, of which the first is words."""
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return [("  " + line[0].ljust(widths[0]) + "".join(f"  {cell:>{width}}" for cell, width in zip(line[1:], widths[1:])))
-            .rstrip() for line in lines]
+    return [f"  {line}" for line in text_table([(*line, "") for line in lines]).splitlines()]
 
 
 def lines_of(measured, figures):
