@@ -16,6 +16,7 @@ import tomllib
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import Error
+from ..base.modules import closure
 from ..base.process import git_files
 from ..guest import payload, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
@@ -23,7 +24,6 @@ from ..guest.initrd import tree
 from .steps import SOAK, STEPS
 
 REPORT = TOP / "report/full.json"
-ROOT = TOP / "tests/tools"
 # What kernels and the programs of guests are built of.
 SOURCES = ("rust/mm_batch/", "patches/", "tests/tools/fetch/packages.sh",
            *(f"tests/kernel/{name}" for name in ("config/", "kunit/", "bench/", "selftests/*.[ch]", "workloads/*.[ch]")))
@@ -37,34 +37,6 @@ def files(names, prose):
     """The files of the work tree that are meant, without what a step itself writes."""
     return sorted(name for name in set(git_files(TOP, *names)) - {WRITTEN}
                   if (prose or not PROSE.search(name)) and (TOP / name).is_file())
-
-
-def sources(module):
-    """A module's file, or the files of one that is a folder."""
-    path = ROOT / module.replace(".", "/")
-    found = path.glob("*.py") if path.is_dir() else [path.with_suffix(".py")]
-    return sorted(source for source in found if not source.name.startswith("test_"))
-
-
-def imported(module):
-    """The modules of ours that a module imports, as in mmb.guest.boot."""
-    for source in sources(module):
-        package = source.relative_to(ROOT).parent.parts
-        for node in ast.walk(ast.parse(source.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                room = ".".join([*package[:len(package) - node.level + 1], *filter(None, [node.module])])
-                modules = [f"{room}.{name.name}" for name in node.names]
-                # What is imported of a room is a module of it; else it is what a module has.
-                yield from [m for m in modules if sources(m)[0].is_file()] or [room]
-
-
-def closure(modules):
-    """These modules, and all that they import."""
-    found, new = set(), {f"mmb.{name}" for name in modules}
-    while new:
-        found |= new
-        new = {other for module in new for other in imported(module)} - found
-    return sorted({source for module in found for source in sources(module)})
 
 
 def code_of(path):

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+from mmb.base import modules
 from mmb.base.cache import TOP
 from mmb.base.errors import FAIL, PASS, Error
 from mmb.full import lanes, stamps, steps
@@ -37,8 +38,8 @@ class Stamps(unittest.TestCase):
         for name, text in self.FILES.items():
             (self.top / name).parent.mkdir(parents=True, exist_ok=True)
             (self.top / name).write_text(text)
-        for module, given in ((stamps, {"ROOT": self.top / "tests/tools", "REPORT": self.top / "report/full.json"}),
-                              (lanes, {"LOGS": self.top})):
+        self.enterContext(mock.patch.object(modules, "ROOT", self.top / "tests/tools"))
+        for module, given in ((stamps, {"REPORT": self.top / "report/full.json"}), (lanes, {"LOGS": self.top})):
             given |= {"TOP": self.top, "STEPS": [self.STEP], "SOAK": []}
             self.enterContext(mock.patch.multiple(module, **given))
         self.build("image")
@@ -128,7 +129,7 @@ class Declared(unittest.TestCase):
             for name in step.files:
                 self.assertTrue(stamps.files((name,), prose=True), f"{step.name}: {name}")
             for module in step.judges:
-                self.assertTrue(stamps.sources(f"mmb.{module}")[0].is_file(), f"{step.name}: {module}")
+                self.assertTrue(modules.sources(f"mmb.{module}")[0].is_file(), f"{step.name}: {module}")
             self.assertTrue(step.kernels or step.files, step.name)
 
     def test_a_judge_is_judged_by_what_it_imports(self):

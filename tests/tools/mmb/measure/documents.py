@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..base.cache import TOP
 from ..base.errors import FAIL, PASS, Error, say
+from ..base.tables import number
 from .figures import all_figures
-from .report import number
 
 TEMPLATES = TOP / "docs/templates"
 FOLDER = "docs/plots"

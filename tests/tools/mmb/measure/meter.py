@@ -10,9 +10,9 @@ import statistics
 
 from ..base.cache import TOP
 from ..base.errors import PASS, Error, say
+from ..base.tables import text_table
 from ..kernel.kbuild import staged_build
 from ..guest import payload
-from .report import text_table
 from .rows import done
 from .verdict import judged
 

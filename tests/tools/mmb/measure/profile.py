@@ -20,13 +20,14 @@ from collections import Counter
 from ..base.cache import TOP, write_atomically
 from ..base.errors import Error
 from ..base.process import run
+from ..base.tables import text_table
 from ..kernel.kbuild import staged_build
 from ..guest import payload
 from ..guest.boot import MACHINES, kvm, version
 from . import rows
 from .evaluate import Boots, chosen_rows, configuration, refuse_debug
 from .figures import PROFILES
-from .report import commit, text_table
+from .report import commit
 from .verdict import judged
 
 PLUGIN = pathlib.Path(__file__).with_name("plugin") / "profile.c"

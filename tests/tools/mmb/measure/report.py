@@ -7,6 +7,7 @@ import subprocess
 from itertools import groupby, takewhile
 
 from ..base.cache import TOP
+from ..base.tables import markdown_table, number, text_table
 from ..paths import PATHS
 from ..paths.model import mib, stress_mib
 from ..kernel.kbuild import CONFIG
@@ -19,10 +20,6 @@ COUNTED = """Rows in a table of their own count events, in a boot with a host th
 turn; their figures are medians, and "worst pair" is the worst change between two runs that followed each other. What
 is to be less by some % is judged with SCALE=full alone.
 """
-
-
-def number(value, digits=1):
-    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def tables(lines, config):
@@ -68,17 +65,6 @@ def counts(line, counter, config):
         figures += [plain(line.median(mode, metric)), f"{plain(min(values))}..{plain(max(values))}"]
     return [metric, *figures, percent(line.change(metric)), percent(line.worst_pair(metric)), ", ".join(limits) or "-",
             f"-{counter.aim:g} %" if counter.aim else "-"]
-
-
-def text_table(rows):
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join("  ".join(c.ljust(w) if i in (0, len(r) - 1) else c.rjust(w)
-                               for i, (c, w) in enumerate(zip(r, widths))).rstrip() for r in rows)
-
-
-def markdown_table(rows):
-    head, *body = ["| " + " | ".join(r) + " |" for r in rows]
-    return "\n".join([head, "|" + "---|" * len(rows[0]), *body])
 
 
 def commit():

@@ -63,6 +63,7 @@ PATH = Path(
 # What each tool makes of it.
 ASKED = r"""
 from mmb import paths
+from mmb.base import modules
 from mmb.full import stamps, steps
 from mmb.kernel import tree
 from mmb.measure import profile, report, rows, verdict
@@ -86,7 +87,7 @@ assert list(lines[0].problems(True)) == ["toy-64k: off/Rust 1.50 is below 2"]
 assert "\n\n`off` is by PTE, of which C has a twin.\n" in report.section("toy_unmap", lines, "better_c")
 assert "| off | twin | Rust |" in report.section("toy_unmap", lines, "better_c")
 step = next(s for s in steps.STEPS if s.name == "prove-fresh")
-assert stamps.ROOT / "mmb/paths/toy_unmap.py" in stamps.closure(step.judges)
+assert modules.ROOT / "mmb/paths/toy_unmap.py" in stamps.closure(step.judges)
 assert "tests/kernel/workloads/own.sh" in stamps.files(step.files, step.prose)
 assert "\nhere\n" in rows.job([own], "release", "short", 1, 1)
 assert "echo UNITS $(own_units 3)" in profile.job(own, "rust", 3)

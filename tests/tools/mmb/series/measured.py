@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 
 from ..base.errors import Error
+from ..base.tables import number, text_table
 from ..measure.figures import REPORTS, Figures
-from ..measure.report import number, text_table
 
 HEAD = "Guest instructions per page (QEMU, icount, x86_64, medians of one boot):"
 RATES = "Medians of five runs in turn (QEMU, x86_64, a host thread per CPU):"
