@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 verbs := test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate time meter profile mutants mutants-kernel \
-	series import export patches-check versions same-source report lint full soak stale prove-fresh clean
+	series deb import export patches-check versions same-source report lint full soak stale prove-fresh prove-deb clean
 .PHONY: help given $(verbs)
 
 # What may be given reaches the tools by the environment. In a recipe it would be a part of the shell's text.
@@ -66,7 +66,7 @@ evaluate: ## the main job: build, boot, every row in every mode, one table (firs
 	@METER=1 $(mmb) evaluate
 
 time: ## the rows of all paths in time, in User Mode Linux: no QEMU, no root (3 min, first 10; SCALE=full 16)
-	@$(mmb) time
+	@$(with) kernel $(with) report python3 -m mmb time
 
 meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (3 min beyond make kernel)
 	@METER=1 $(mmb) meter
@@ -82,6 +82,9 @@ lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether plan
 
 series: ## the complete series for git am, Rust included, in out/series/; PART=fixes a part; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
+
+deb: ## the patched kernel and mm-batch-measure as Debian packages, in out/deb/, by KCONFIG=; LOCALMODCONFIG=1
+	@$(with) deb $(mmb) deb
 
 import: ## the series as branches of out/series-git, to be changed by git: see docs/series.md (10 s)
 	@$(mmb) import
@@ -109,6 +112,9 @@ stale: ## which steps of make full are fresh, failed, or stale (1 s)
 
 prove-fresh: ## the README's two commands in a bare Debian 12; needs root (45 min; SCALE=full 2.5 h, and report/ is written)
 	@tests/tools/prove-fresh
+
+prove-deb: ## what make deb makes, in a Debian 12 with UEFI, GRUB and systemd under QEMU: installed, booted, measured, purged; needs root
+	@tests/tools/prove-deb
 
 clean: ## removes builds and trees; downloads and tools stay
 	@tests/tools/clean

@@ -39,6 +39,10 @@ threads_suites="$tools_suite $tools_suite-backports"
 threads_packages="qemu-system-x86/$tools_suite-backports qemu-system-common/$tools_suite-backports
 	qemu-system-data/$tools_suite-backports seabios/$tools_suite-backports"
 
+# What a package of the kernel is made with, beside.
+deb_packages="kmod zstd"
+deb_programs="depmod zstd"
+
 # The guest's root filesystem, and what the kernel's selftests are built against.
 guest_packages="base-files bash dash coreutils util-linux mount procps grep sed mawk
 	findutils diffutils hostname debianutils kmod e2fsprogs libcap2-bin numactl

@@ -10,7 +10,7 @@ from .base.process import die_with_parent
 from .kernel.compiled import same_source
 from .kernel.kbuild import Build, flavour, named_config, staged_build
 from .kernel.tree import Base, stage, tree_of
-from .guest import payload, rootfs
+from .guest import debian, payload, rootfs
 from .suites import kselftest, kunit
 from .suites.mutants import mutants_kernel
 from .measure import evaluate, profile, uml
@@ -18,6 +18,7 @@ from .measure.documents import make_report
 from .measure.meter import meter
 from .series.branch import make_export, make_import
 from .series.check import checkpatch_series, patches_check, versions
+from .series.deb import asked as asked_of_deb, make_deb
 from .series.write import make_series
 from .full import lanes
 
@@ -96,6 +97,7 @@ ASKED = {
     "evaluate": lambda args: evaluate.asked(args.arch, args.scale),
     "profile": lambda args: profile.chosen(),
     "time": lambda args: uml.asked(),
+    "deb": lambda args: asked_of_deb(args.arch),
 }
 VERBS = {
     "kernel": do_kernel,
@@ -111,6 +113,8 @@ VERBS = {
     "report": lambda args: make_report(args.check),
     "stage": do_stage,
     "series": lambda args: make_series(),
+    "deb": lambda args: make_deb(args.arch),
+    "follow": lambda args: debian.follow(args.name),
     "patches-check": lambda args: patches_check(args.arch),
     "checkpatch": lambda args: checkpatch_series(),
     "versions": lambda args: versions(),
@@ -129,7 +133,7 @@ VERBS = {
 def main():
     parser = argparse.ArgumentParser(prog="mmb", description="build, boot and measure mm_batch")
     parser.add_argument("verb", choices=VERBS)
-    parser.add_argument("name", nargs="?", help="of a step, or of a kernel of make full")
+    parser.add_argument("name", nargs="?", help="of a step or a kernel of make full, or of a disk")
     parser.add_argument("--built", action="append", default=[], help="NAME=FILE with cargo's messages of a build")
     parser.add_argument("--check", action="store_true", help="report: say what differs, and write nothing")
     args = parser.parse_args()

@@ -18,13 +18,17 @@ class Error(Exception):
 
 def matching(variable, kind, known, name, match=re.fullmatch):
     """Those of `known`, which are of a kind, whose name(one) the expression of a variable matches; all without one."""
-    wanted = os.environ.get(variable)
+    return chosen(os.environ.get(variable), variable, kind, known, name, match)
+
+
+def chosen(wanted, given_by, kind, known, name, match):
+    """The same, of an expression."""
     try:
         found = [one for one in known if not wanted or match(wanted, name(one))]
     except re.error as error:
-        raise Error(f"{variable}={wanted} is no regular expression ({error})", "correct it") from None
+        raise Error(f"{given_by}={wanted} is no regular expression ({error})", "correct it") from None
     if not found:
-        raise Error(f"{variable}={wanted} matches no {kind}", "one of " + ", ".join(name(one) for one in known))
+        raise Error(f"{given_by}={wanted} matches no {kind}", "one of " + ", ".join(name(one) for one in known))
     return found
 
 

@@ -168,6 +168,11 @@ def boot(build, arguments="", initrd=None, cpus=1, memory=None, icount=True, tim
         command, environment = uml_command(build, arguments, initrd, memory), uml_environment(build, memory)
     else:
         command, environment = qemu_command(build, arguments, initrd, cpus, memory or 2048, icount, **machine), None
+    return followed(command, timeout, log, finished, on_line, environment)
+
+
+def followed(command, timeout, log=None, finished=None, on_line=None, environment=None):
+    """The same of a command, which ends with this process."""
     child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
     try:

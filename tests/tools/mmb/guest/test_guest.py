@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """What boots, and what a guest is given."""
 
+import contextlib
+import io
 import os
 import pathlib
 import tempfile
+import time
 import unittest
 from unittest import mock
 
-from mmb.base.errors import Error
-from mmb.guest import boot, initrd
+from mmb.base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
+from mmb.guest import boot, debian, initrd
 
 
 class Emulator(unittest.TestCase):
@@ -59,3 +62,49 @@ class Programs(unittest.TestCase):
         for listed, code, lost in ("\tlibjudy.so.1 => not found", 0, "libjudy.so.1"), ("", 1, "a loader"):
             with self.assertRaisesRegex(Error, f"p lacks {lost}"):
                 self.found(listed, code)
+
+
+class Follow(unittest.TestCase):
+    """A disk with a system of its own: how its boots end, with a shell in QEMU's place."""
+
+    def follow(self, console):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said, \
+                mock.patch.object(debian, "qemu", lambda _: ["sh", "-c", console]):
+            try:
+                return debian.follow(folder), said.getvalue()
+            except Error as error:
+                self.assertIn(f"the console is in {folder}/console", str(error))
+                return error.code, str(error)
+
+    def test_to_the_end_of_its_job(self):
+        code, said = self.follow("echo 'mm_batch: booted'; echo noise; echo 'mm_batch: job done'; sleep 100")
+        self.assertEqual(code, PASS)
+        self.assertIn("mm_batch:   booted\n", said)
+        self.assertNotIn("noise", said)
+
+    def test_other_ends(self):
+        for console, code, why in (("echo 'mm_batch: job failed: no initrd'; sleep 100", FAIL, "job failed: no initrd"),
+                                   ("echo 'mm_batch: booted'", FAIL, "off before its job was done"),
+                                   ("echo 'Kernel panic - not syncing: VFS'; echo more", PANIC, "Kernel panic"),
+                                   ("exit 3", FAIL, "exited with 3")):
+            found, said = self.follow(console)
+            self.assertEqual(found, code, console)
+            self.assertIn(why, said)
+
+    def test_a_panic_is_not_waited_for(self):
+        start = time.monotonic()
+        with mock.patch.object(debian, "LAST_WORDS", 1):
+            code, said = self.follow("echo 'Kernel panic - not syncing: VFS'; sleep 40")
+        self.assertEqual(code, PANIC)
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertIn("Kernel panic", said)
+
+    def test_one_that_says_nothing_more(self):
+        with mock.patch.object(debian, "SECONDS", 1):
+            self.assertEqual(self.follow("echo 'mm_batch: booted'; sleep 100")[0], TIMEOUT)
+
+    def test_it_may_reboot(self):
+        with mock.patch.object(debian, "emulator", lambda arch, threads: "qemu"):
+            command = debian.qemu(pathlib.Path("/folder"))
+        self.assertNotIn("-no-reboot", command)
+        self.assertIn("/folder/firmware.fd", command)

@@ -7,11 +7,12 @@ import re
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import Error, matching, say
+from ..base.tables import text_table
 from ..paths.model import MIB, STRESS_MIB, mib, stress_mib
 from ..kernel.kbuild import flavour, named_config, staged_build
 from ..guest import initrd, payload
 from ..guest.boot import emulator, kvm
-from . import report, rows, verdict
+from . import report, rows, timing, verdict
 
 
 def chosen_rows(known):
@@ -91,6 +92,12 @@ def asked(arch, scale):
     return known, chosen_rows(known)
 
 
+def sure_of(lines):
+    """Of wall time: medians, and how sure one is that a mode is faster."""
+    found = [timing.Timed.of(line.row, line.values[line.row.metric]) for line in lines if not line.row.counts]
+    return text_table(timing.table(list(filter(None, found)))) if any(found) else ""
+
+
 def evaluate(arch, scale):
     known, selected = asked(arch, scale)
     # Before the tree can change under a long run.
@@ -127,5 +134,7 @@ def evaluate(arch, scale):
     write_atomically(where / "results.json", json.dumps(data, indent=1) + "\n")
     write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
     print(report.console(lines, config))
+    if wall and (sure := sure_of(lines)):
+        print(f"\n{sure}")
     say(f"written: {where}/results.json, report.md")
     return verdict.judged(p for line in lines for p in line.problems(not wall, config))

@@ -192,5 +192,36 @@ def made_of(figures, file):
     saved(figure, file)
 
 
+# What Rust is compared with in time -> how the plot calls it.
+AGAINST = {"off": "page by page", "C": "Linux 7.3's batch in C", "twin": "this algorithm in C"}
+
+
+@drawn
+def times(data, file):
+    """How many times more than Rust others take, with the interval in which that is; of rows in time."""
+    rows = list(dict.fromkeys(found["workload"] for found in data["ratios"]))
+    found = {name: {} for name in AGAINST}
+    for ratio in data["ratios"]:
+        # Each kernel of make time has it: the first counts.
+        name = "off" if ratio["over"] == "off" else ratio.get("c", "C")
+        found[name].setdefault(ratio["workload"], ratio)
+    figure, axis = plt.subplots(figsize=(8, 1.2 + 0.36 * len(rows)))
+    for offset, (name, by_row) in zip((-0.22, 0, 0.22), found.items()):
+        if by_row:
+            medians = [ratio["median"] for ratio in by_row.values()]
+            below = [ratio["median"] - ratio["low"] for ratio in by_row.values()]
+            above = [ratio["high"] - ratio["median"] for ratio in by_row.values()]
+            axis.errorbar(medians, [rows.index(row) + offset for row in by_row], xerr=[below, above], fmt="o",
+                          color=COLOURS[name], markersize=5, label=f"{AGAINST[name]} / Rust")
+    axis.axvline(1, color=GREY, linewidth=0.8)
+    axis.set_yticks(range(len(rows)), rows)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", color=GREY, alpha=0.25)
+    axis.invert_yaxis()
+    axis.legend(loc="best", fontsize=8)
+    axis.set_title(f"time: median and its 95 % interval, on {data['cpu']}", fontsize=10)
+    saved(figure, file)
+
+
 # name -> what draws it into a file
 PLOTS = {"gain": gain, "flushes": flushes, "builds": builds, "made-of": made_of}

@@ -24,6 +24,18 @@ from mmb.measure.test_verdict import BOOT, COUNTING, LIMITS, ROW
 PACKAGED = dataclasses.replace(COUNTING, boot=dataclasses.replace(BOOT, debian=("stress-ng",)))
 
 
+class Wall(unittest.TestCase):
+    """With ACCEL=kvm: what one is sure of."""
+
+    def test_medians_and_signs(self):
+        values = {"c": [20.0] * 11, "off": [30.0] * 10, "rust": [10.0] * 10}
+        self.assertEqual(evaluate.sure_of([verdict.Line(ROW, {"m": values})]).splitlines()[1].split(),
+                         ["w", "30.0", "20.0", "10.0", "3.00", "±0%", "(I)", "2.00", "±0%", "(I)"])
+
+    def test_too_few_runs(self):
+        self.assertEqual(evaluate.sure_of([verdict.Line(ROW, {"m": {"off": [1.0] * 5, "rust": [1.0] * 5}})]), "")
+
+
 class Jobs(unittest.TestCase):
     def test_one_kind_of_boot_and_every_mode(self):
         for row, config in itertools.product(rows.ROWS, model.CONFIGURATIONS):

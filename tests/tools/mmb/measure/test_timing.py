@@ -4,6 +4,7 @@
 import random
 import statistics
 import unittest
+from unittest import mock
 
 from mmb.measure import timing, uml
 from mmb.paths.model import Boot, TimedRow
@@ -89,6 +90,33 @@ class Values(unittest.TestCase):
         self.assertEqual((ratio.median, ratio.low, ratio.high), (2, 2, 2))
         self.assertIsNone(line.ratio("c", "rust"))
         self.assertEqual(line.estimate("off").median, statistics.median([10, 20, 30, 40, 50, 60]))
+
+
+class Written(unittest.TestCase):
+    """What tables and results.json have."""
+
+    LINE = timing.Timed(ROW, {"off": [30.0] * 6, "c": [20.0] * 6, "rust": [10.0, 11.0, 9.0, 10.0, 10.0, 10.0]})
+
+    def test_table(self):
+        without = timing.Timed(OTHER, {"off": [30.0] * 6, "rust": [10.0] * 6})
+        head, one, other = timing.table([self.LINE, without])
+        self.assertEqual(head, ["row", "off", "C", "Rust", "off/Rust", "C/Rust"])
+        self.assertEqual(one, ["row", "30.0", "20.0", "10.0", "3.00 ±10% (I)", "2.00 ±10% (I)"])
+        self.assertEqual((other[2], other[5]), ("-", "-"))
+
+    def test_of_two_kernels(self):
+        build = mock.Mock(**{"base.version": "7.3.4", "toolchain.return_value": {}})
+        data = uml.results(build, "a commit", [(ROW, self.LINE, self.LINE)], "short")
+        self.assertEqual([(found["mode"], found["c"]) for found in data["results"]],
+                         [(mode, head) for head in uml.KERNELS for mode in MODES])
+        self.assertEqual([(ratio["over"], ratio["c"], ratio["median"]) for ratio in data["ratios"]],
+                         [("off", "C", 3), ("c", "C", 2), ("off", "twin", 3), ("c", "twin", 2)])
+        rust = data["results"][2]
+        self.assertEqual([rust[name] for name in ("min", "median", "max", "low", "high", "runs", "metric")],
+                         [9, 10, 11, 9, 11, 6, "ns"])
+        self.assertIn("of 6 passes", uml.said(data))
+        self.assertEqual(uml.table([(ROW, self.LINE, self.LINE)])[1][:6],
+                         ["row", "30.0", "20.0", "20.0", "10.0", "3.00 ±10% (I)"])
 
 
 class Rows(unittest.TestCase):

@@ -10,6 +10,8 @@ import statistics
 from dataclasses import dataclass
 from math import comb
 
+from ..base.tables import number
+
 CONFIDENCE = 0.95
 # Fewer have no such interval. And one more before them, which does not count.
 AT_LEAST = 6
@@ -54,6 +56,12 @@ class Timed:
     def __init__(self, row, values):
         self.row, self.values = row, values
 
+    @classmethod
+    def of(cls, row, by_mode):
+        """As many runs as each mode has; None if these are too few."""
+        passes = min(map(len, by_mode.values()))
+        return cls(row, {mode: some[:passes] for mode, some in by_mode.items()}) if passes >= AT_LEAST else None
+
     def estimate(self, mode):
         return Estimate.of(self.values[mode]) if mode in self.values else None
 
@@ -77,19 +85,40 @@ def timed(rows, modes_of, runs):
     values = {}
     for path, workload, mode, value in runs:
         values.setdefault((path, workload, mode), []).append(value)
-    found = []
-    for row in rows:
-        by_mode = {mode: values.get((row.path, row.workload, mode), [])[1:] for mode in modes_of(row)}
-        passes = min(map(len, by_mode.values()))
-        if passes >= AT_LEAST:
-            found.append(Timed(row, {mode: some[:passes] for mode, some in by_mode.items()}))
-    return found
+    found = [Timed.of(row, {mode: values.get((row.path, row.workload, mode), [])[1:] for mode in modes_of(row)})
+             for row in rows]
+    return [line for line in found if line]
 
 
 def shown(estimate, digits=1):
-    return "-" if estimate is None else f"{estimate.median:.{digits}f}"
+    return number(estimate and estimate.median, digits)
 
 
 def sure(estimate):
     """A quotient, how sure it is, and whether it is another than 1."""
     return "-" if estimate is None else f"{estimate.median:.2f} ±{estimate.half_width:.0%} {estimate.sign}".strip()
+
+
+HEADS = {"off": "off", "c": "C", "rust": "Rust"}
+
+
+def table(lines, digits=1):
+    """Rows of one kernel: medians, and how many times more the others take than Rust."""
+    return [["row", *HEADS.values(), "off/Rust", "C/Rust"],
+            *([line.row.workload, *(shown(line.estimate(mode), digits) for mode in HEADS),
+               sure(line.ratio("off", "rust")), sure(line.ratio("c", "rust"))] for line in lines)]
+
+
+def entries(line, metric, **more):
+    """What results.json has of a row, a mode each."""
+    return [{"path": line.row.path, "workload": line.row.workload, "mode": mode, **more, "metric": metric,
+             "min": min(values), "median": line.estimate(mode).median, "max": max(values),
+             "low": line.estimate(mode).low, "high": line.estimate(mode).high, "runs": len(values)}
+            for mode, values in line.values.items()]
+
+
+def quotients(line, **more):
+    """And of how many times more the others take than Rust."""
+    found = {over: line.ratio(over, "rust") for over in ("off", "c")}
+    return [{"path": line.row.path, "workload": line.row.workload, **more, "over": over, "under": "rust",
+             "median": ratio.median, "low": ratio.low, "high": ratio.high} for over, ratio in found.items() if ratio]

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """`make time`: the rows of all paths in User Mode Linux, on the host's CPU."""
 
-import json
 import os
 import random
-import re
 from contextlib import contextmanager
-from pathlib import Path
 from time import monotonic
 
-from ..base.cache import TOP, write_atomically
+from ..base.cache import TOP
 from ..base.errors import PASS, Error, say
 from ..base.progress import Steps
+from ..base.tables import number, text_table
 from ..guest import payload
 from ..guest.rootfs import ext4
 from ..kernel.kbuild import named_config, staged_build
@@ -19,6 +17,7 @@ from ..kernel.tree import BETTER_C
 from ..paths import PATHS
 from . import evaluate, report, rows, timing
 from .figures import REPORTS, Figures
+from .kept import cpu, keep
 from .timing import shown, sure
 from .verdict import RESULT
 
@@ -54,11 +53,6 @@ def configured(name):
         yield
     finally:
         os.environ.pop("CONFIG", None)
-
-
-def cpu():
-    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    return found[1] if found else "unknown"
 
 
 def job(selected, modes_of, passes, seconds, order):
@@ -142,10 +136,9 @@ def time(scale):
     lines = [(row, found["C"][row], found["twin"][row]) for row in selected]
     data = results(kernels[0].build, measured, lines, scale)
     where = TOP / ("report/time" if scale == "full" and len(selected) == len(known()) else "out/time")
-    write_atomically(where / "results.json", json.dumps(data, indent=1) + "\n")
-    print(report.text_table(table(lines)))
-    print(said(data))
-    say(f"written: {where}/results.json")
+    text = text_table(table(lines)) + "\n" + said(data)
+    print(text)
+    say(f"written: {where}/: {', '.join(keep(where, data, text))}")
     return PASS
 
 
@@ -163,8 +156,8 @@ def table(lines):
         counted = [instructions(figures, row, mode) for mode in ("off", "c", "rust")]
         text.append([row.workload, shown(plain.estimate("off")), shown(plain.estimate("c")), shown(twin.estimate("c")),
                      shown(plain.estimate("rust")), sure(plain.ratio("off", "rust")), sure(plain.ratio("c", "rust")),
-                     sure(twin.ratio("c", "rust")), *(report.number(value, 0) for value in counted),
-                     report.number(counted[0] and counted[2] and counted[0] / counted[2], 2)])
+                     sure(twin.ratio("c", "rust")), *(number(value, 0) for value in counted),
+                     number(counted[0] and counted[2] and counted[0] / counted[2], 2)])
     return text
 
 
@@ -181,20 +174,10 @@ def said(data):
 
 
 def results(build, measured, lines, scale):
-    found = [(row, head, timed, mode) for row, *both in lines for head, timed in zip(KERNELS, both)
-             for mode in timed.values]
-    ratios = [(row, head, over, timed.ratio(over, "rust")) for row, *both in lines for head, timed in zip(KERNELS, both)
-              for over in ("off", "c") if over in timed.values]
+    found = [(head, line) for _, *both in lines for head, line in zip(KERNELS, both)]
     return {
         "schema": 1, "kernel": build.base.version, "commit": measured, "cpu": cpu(), "cpus": os.cpu_count(),
         "scale": scale, "toolchain": build.toolchain(),
-        "results": [{
-            "path": row.path, "workload": row.workload, "mode": mode, "c": head, "metric": "ns",
-            "min": min(timed.values[mode]), "median": timed.estimate(mode).median, "max": max(timed.values[mode]),
-            "low": timed.estimate(mode).low, "high": timed.estimate(mode).high, "runs": len(timed.values[mode]),
-        } for row, head, timed, mode in found],
-        "ratios": [{
-            "path": row.path, "workload": row.workload, "c": head, "over": over, "under": "rust",
-            "median": ratio.median, "low": ratio.low, "high": ratio.high,
-        } for row, head, over, ratio in ratios],
+        "results": [entry for head, line in found for entry in timing.entries(line, "ns", c=head)],
+        "ratios": [entry for head, line in found for entry in timing.quotients(line, c=head)],
     }

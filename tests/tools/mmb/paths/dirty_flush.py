@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting, remote
+from .model import ANON_MIB, NONE, Boot, Counter, KunitBoot, Limits, Path, Row, TimedRow, counting, remote
 
 ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is all that 7.3 has; `Rust` once for up to
 32 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.
@@ -136,6 +136,8 @@ PATH = Path(
     ),
     timed=(remote("anon-4k", "anon", 4, "zero", counted="whole-4k"),
            remote("anon-4k-reclaim", "anon", 4, "zero", "reclaim")),
+    crowded=tuple(TimedRow(name, f"victim {ANON_MIB['short']} 4 {how}".strip(), VICTIM)
+                  for name, how in (("victim-4cpu", ""), ("victim-4cpu-reclaim", "cgroup"))),
     suites=(),
     suites_late=tuple(WITH_TWO_CPUS),
     conditions={f"{suite}.test_dirty_{case}": "2cpu" for suite, cases in WITH_TWO_CPUS.items() for case in cases},

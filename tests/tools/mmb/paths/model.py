@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a path is to the tools: what paths/<path>.py declares, once, and all tools take from there."""
 
+from __future__ import annotations  # Python 3.9, on the machine of whoever measures
+
 import os
 from dataclasses import dataclass, field, fields, replace
 
@@ -130,7 +132,7 @@ class Row:
 
 @dataclass(frozen=True)
 class TimedRow:
-    """A row of `make time`, in User Mode Linux."""
+    """A row in time: of `make time`, in User Mode Linux, and of mm-batch-measure, on a machine."""
 
     workload: str
     command: str  # in the guest, which sets $value to nanoseconds per page
@@ -185,6 +187,7 @@ class Path:
     conditions: dict = field(default_factory=dict)  # suite.case -> what a boot must turn on, or it is skipped
     kunit_boots: tuple = ()
     timed: tuple = ()
+    crowded: tuple = ()  # timed rows for a machine of its own: User Mode Linux has one CPU
     uml_lacks: tuple = ()  # suites that User Mode Linux does not have, and as suite.case what it skips in any boot
     # What mode c is. None: there is none, and setting it is EINVAL.
     c: str | None = "the kernel's batch as 7.3 has it"
@@ -192,7 +195,7 @@ class Path:
     twin: str | None = None
 
     def __post_init__(self):
-        for name in ("rows", "timed"):
+        for name in ("rows", "timed", "crowded"):
             object.__setattr__(self, name, tuple(replace(row, path=self.name) for row in getattr(self, name)))
 
     def what_c_is(self, config):
