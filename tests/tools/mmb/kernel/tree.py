@@ -24,8 +24,8 @@ from . import hooks
 
 SUPPORTED = "7.3."
 
-# The series' folders in patches/: fixes, which need nothing else, and the paths.
-SERIES = ["fixes", *PATHS]
+# The series' folders in patches/: fixes and small gains, which need nothing else, and the paths.
+SERIES = ["fixes", "reclaim_c", *PATHS]
 # What is offered to C: CONFIG=better_c. The first needs none of the series; the others are what tests have to know of
 # it, the twins of paths, and their modes.
 BETTER_C = "better_c"

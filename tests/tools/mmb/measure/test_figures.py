@@ -176,7 +176,7 @@ class Series(unittest.TestCase):
         return list(dict.fromkeys(str(p.parent.relative_to(tree.TOP / "patches")) for p in patches))
 
     def test_what_is_only_there_when_asked_for(self):
-        plain = ["fixes", *paths.ORDER]
+        plain = ["fixes", "reclaim_c", *paths.ORDER]
         self.assertEqual(tree.SERIES, plain)
         twins = ["better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c"]
         for variables, folders in (({}, plain), ({"METER": "0", "CONFIG": "distro"}, plain),

@@ -211,6 +211,7 @@ def unsigned_series(base):
 # What can be sent without the rest: name -> where its cover letter is, and its patches, for a plain kernel.
 PARTS = {
     "fixes": ("fixes", lambda: patches_of("fixes")),
+    "reclaim_c": ("reclaim_c", lambda: patches_of("reclaim_c")),
     "better_c": ("better_c", lambda: patches_of("better_c")),
 } | {twin: (twin, partial(offered, twin)) for twin in OFFERED}
 
