@@ -264,6 +264,17 @@ __rust_helper bool rust_helper_mm_batch_folio_test_swapbacked(struct folio *foli
 	return folio_test_swapbacked(folio);
 }
 
+__rust_helper bool rust_helper_mm_batch_folio_test_anon(struct folio *folio)
+{
+	return folio_test_anon(folio);
+}
+
+/* It has buffers, or something else of its file system. */
+__rust_helper bool rust_helper_mm_batch_folio_test_private(struct folio *folio)
+{
+	return folio_test_private(folio);
+}
+
 __rust_helper bool rust_helper_mm_batch_folio_mapped(struct folio *folio)
 {
 	return folio_mapped(folio);

@@ -17,6 +17,7 @@
 //! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::LazyfreeWalk`]    |
 //! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`to_swap::SwapWalk`]           |
 //! | `dirty_flush` | [`dirty_flush`] | [`reclaim`]   | [`reclaim::FolioList`]          |
+//! | `folio_batch` | [`folio_batch`] | [`batch`], [`folios`] | [`batch::FolioBatch`], [`folios`]' |
 //!
 //! [`pages`], [`pte`] and [`pte_run`] compute with page frame numbers, and with PTEs as 64-bit
 //! words. They touch no memory.
@@ -29,9 +30,12 @@
 #![cfg_attr(not(CONFIG_MM_BATCH), no_std)]
 
 pub mod anon_unmap;
+pub mod batch;
 pub mod contig_free;
 pub mod dirty_flush;
 pub mod file_unmap;
+pub mod folio_batch;
+pub mod folios;
 pub mod free;
 pub mod pages;
 pub mod pte;

@@ -50,16 +50,18 @@
 //! It is not sound for the folios of a file or of shmem. Their PTEs are empty then. Truncation and
 //! writeback ask `folio_mapped()` instead, and do not flush where that is false
 //! (`truncate_cleanup_folio()`, mm/truncate.c, `folio_mkclean()`, mm/rmap.c, 7.3): a store behind
-//! them is lost. So those do not wait.
+//! them is lost. So those wait only if the flush came before they were unlocked, as by
+//! [`crate::batch`].
 
 use core::{
     fmt::Debug,
     num::NonZero, //
 };
 
-/// The dirty folios of one call of `shrink_folio_list()` that wait for a flush, and what ending
-/// with them needs of mm. Each was unmapped by this task, which owed a flush for it then, and is
-/// anonymous, isolated and not locked by this task; writing it out is allowed.
+/// The folios of one call of `shrink_folio_list()` that wait to be written out, and what ending
+/// with them needs of mm. Each was unmapped by this task, and is isolated and not locked by this
+/// task; writing it out is allowed. Where this task owed a flush for it when it was unlocked, it is
+/// anonymous.
 ///
 /// A folio is given out by [`next_waiting`](Self::next_waiting), with its reference of isolation.
 /// It ends in [`pageout`](Self::pageout), [`keep`](Self::keep), [`keep_locked`](Self::keep_locked),
@@ -77,7 +79,7 @@ pub unsafe trait FolioList {
     /// `Copy`, so that it cannot be used once it has ended.
     type Folio: Debug;
 
-    /// The address space of a folio, here that of swap.
+    /// The address space of a folio.
     type Mapping: Debug;
 
     /// Flushes, if this task owes a flush for a PTE that was dirty. From here on, no CPU writes by
@@ -115,20 +117,20 @@ pub unsafe trait FolioList {
     /// Whether it is being written (C: `folio_test_writeback()`).
     fn folio_test_writeback(&self, folio: &Self::Folio) -> bool;
 
-    /// Whether there are no references to it but those of the swap cache, one for each page, and
-    /// that of isolation.
+    /// Whether there are no references to it but those of the swap cache or page cache, one for
+    /// each page, that of isolation, and one of its buffers, if it has some.
     ///
     /// C: as `pageout()` asks, mm/vmscan.c, 7.3.
     fn no_other_references(&self, folio: &Self::Folio) -> bool;
 
-    /// Whether its content goes to swap: it is swap-backed, and in the swap cache. Locked, it stays
-    /// that.
+    /// Whether reclaim can end with it: its content goes to swap, as it is swap-backed, and in the
+    /// swap cache or of shmem; or it is of another file, and clean. Locked, it stays of that.
     ///
     /// C: what `pageout()` decides by, mm/vmscan.c, 7.3.
-    fn folio_goes_to_swap(&self, folio: &Self::Folio) -> bool;
+    fn folio_can_end(&self, folio: &Self::Folio) -> bool;
 
-    /// The folio's address space, or `None` (C: `folio_mapping()`). It does not change while the
-    /// folio is locked.
+    /// The folio's address space, which is that of swap in the swap cache, or `None` (C:
+    /// `folio_mapping()`). It does not change while the folio is locked.
     fn folio_mapping(&self, folio: &Self::Folio) -> Option<Self::Mapping>;
 
     /// Ends with a folio that is to be written out: writes it if it is dirty, frees it if it is, or
@@ -262,13 +264,14 @@ enum Now<M> {
     Mapped,
     /// It is pinned, or not to be reclaimed any more.
     InUse,
-    /// It is poisoned, under writeback, has an extra reference, or has left the swap cache.
+    /// It is poisoned, under writeback, has an extra reference, has left the swap cache or its
+    /// file, or is of a file and was written to.
     Busy,
 }
 
 impl<'f, L: FolioList> Locked<'f, L> {
     /// The folio, if it is still what it was: unmapped, not pinned, evictable, without other
-    /// references, and to go to swap. Else it is put back, as reclaim without batches would do:
+    /// references, and such as reclaim can end with. Else it is put back, as without batches:
     /// activated if it is in use, kept if not. The error is how many of its pages a fault has
     /// mapped again; 0 if something else was the reason.
     ///
@@ -276,7 +279,7 @@ impl<'f, L: FolioList> Locked<'f, L> {
     /// before may make it dirty until it drops its reference. Who looks the folio up later, in the
     /// swap cache or by its page frame, needs the folio lock to write to it, and
     /// `__remove_mapping()` freezes the count before the folio is freed. A folio that was taken
-    /// from the swap cache lacks the references of that, and is kept; the last one is dropped
+    /// from its cache lacks the references of that, and is kept; the last one is dropped
     /// behind the flush at the end of the list, and frees it.
     #[inline]
     pub fn revalidate(mut self) -> Result<Revalidated<'f, L>, u32> {
@@ -321,7 +324,7 @@ fn now<L: FolioList>(list: &L, folio: &L::Folio) -> Now<L::Mapping> {
     }
     if list.folio_test_writeback(folio)
         || !list.no_other_references(folio)
-        || !list.folio_goes_to_swap(folio)
+        || !list.folio_can_end(folio)
     {
         return Now::Busy;
     }

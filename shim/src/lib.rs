@@ -23,6 +23,7 @@
 //! | [`unmap`]       | `UnmapWalk`: a VMA's PTEs under their lock, rss     | trusted model        |
 //! | [`file_unmap`]  | `LazyfreeWalk`: what the folio and the VMA are      | trusted model        |
 //! | [`anon_unmap`]  | `SwapWalk`: from PTEs to swap entries               | trusted model        |
+//! | [`folios`]      | `FoliosWalk` and what is beyond it: a batch of folios at a page table | trusted model |
 //! | [`fault`]       | a swap fault that brings a page back                | trusted model        |
 //! | [`tlb`]         | TLBs with translations that are stale, their flush  | trusted model        |
 //! | [`reclaim`]     | `FolioList`: isolated folios, reclaim and all others | trusted model       |
@@ -67,6 +68,7 @@ pub mod fault;
 pub mod file_unmap;
 #[forbid(unsafe_code)]
 pub mod folio;
+pub mod folios;
 #[forbid(unsafe_code)]
 pub mod gup;
 #[forbid(unsafe_code)]

@@ -15,6 +15,7 @@
 //! | [`Machine::assert_nothing_lost`] | what must hold                                      |
 //! | [`meanwhile`], [`of_file`]       | who else has to do with such a folio                    |
 //! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
+//! | [`batch`]                        | the same by batches, by this series: the port           |
 //! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
 //!
 //! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
@@ -23,8 +24,8 @@
 //!
 //! A folio that is freed panics if it is locked, or if a CPU has a translation of it.
 //!
-//! Left out: LRU lists but for the flag, the rmap walk, AnonExclusive, several mms, buffers, swap
-//! slots beyond the one entry that the PTE is, THP that is split while it is mapped.
+//! Left out: LRU lists but for the flag, the rmap walk, AnonExclusive, several mms, what is in
+//! buffers, swap slots beyond the one entry that the PTE is, THP that is split while it is mapped.
 
 use crate::{
     folio,
@@ -63,6 +64,7 @@ use std::{
     sync::Mutex as PlainMutex, //
 };
 
+pub mod batch;
 mod invariant;
 pub mod list;
 pub mod meanwhile;
@@ -118,6 +120,7 @@ impl Folio {
         if spec.flags.contains(&Flag::Lru) {
             core.put_refs(1);
         }
+        core.get(i32::from(spec.flags.contains(&Flag::Private)));
         let mapped = i32::from(spec.pte.is_some());
         core.get(mapped * spec.nr as i32);
         if spec.mapping != Mapping::File {

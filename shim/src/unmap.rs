@@ -44,6 +44,7 @@ use crate::{
     },
     smp,
     sync::{
+        atomic::AtomicBool,
         Mutex,
         MutexGuard, //
     }, //
@@ -134,6 +135,8 @@ pub struct Mm {
     /// Its page tables, in a row: for hardware and GUP-fast, which take no lock.
     pub table: Table,
     ptl: Mutex<Rss>,
+    /// `VM_LOCKED`.
+    mlocked: AtomicBool,
 }
 
 impl Mm {
@@ -149,7 +152,18 @@ impl Mm {
             layout,
             table: Table::new(words),
             ptl: Mutex::new(rss),
+            mlocked: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the VMA is `VM_LOCKED`.
+    pub(crate) fn is_mlocked(&self) -> bool {
+        smp::read_once(&self.mlocked)
+    }
+
+    /// Makes it that.
+    pub(crate) fn set_mlocked(&self) {
+        smp::write_once(&self.mlocked, true);
     }
 
     /// Runs `unmap` at the PTE `at`, which maps a page of `folio`, with the page table lock held;

@@ -6,6 +6,7 @@ mod anon_unmap;
 mod contig_free;
 pub(crate) mod dirty_flush;
 pub(crate) mod file_unmap;
+mod folio_batch;
 mod freeze;
 mod ksm;
 mod other_mm;

@@ -12,6 +12,7 @@ mod anon_unmap;
 mod contig_free;
 mod dirty_flush;
 mod file_unmap;
+mod folio_batch;
 mod oracle;
 mod ptes;
 mod reclaim;

@@ -30,7 +30,7 @@ use kernel::{
 ///
 /// There is a folio, which has the reference of isolation that came with it.
 #[derive(Debug)]
-struct Folio(NonNull<bindings::folio>);
+pub(super) struct Folio(NonNull<bindings::folio>);
 
 impl Folio {
     #[inline]
@@ -45,8 +45,21 @@ impl Folio {
 ///
 /// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it while
 /// this value exists. No other value refers to it.
-struct ShrinkCtx {
+pub(super) struct ShrinkCtx {
     ctx: *mut bindings::shrink_ctx,
+}
+
+impl ShrinkCtx {
+    /// # Safety
+    ///
+    /// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it
+    /// while the value exists, nor does another value refer to it. No folio of its list that waits
+    /// is locked by this task.
+    #[inline]
+    pub(super) unsafe fn new(ctx: *mut bindings::shrink_ctx) -> Self {
+        // INVARIANT: By the function's requirement.
+        Self { ctx }
+    }
 }
 
 // SAFETY: By the invariants, C's loop, which unmaps, is not running. A folio is given out once,
@@ -115,17 +128,25 @@ unsafe impl FolioList for ShrinkCtx {
     fn no_other_references(&self, folio: &Folio) -> bool {
         // SAFETY: By its invariants, there is a folio.
         let refs = unsafe { bindings::mm_batch_folio_ref_count(folio.as_ptr()) };
-        // As wide as the largest folio and one more.
-        i64::from(refs) == i64::from(self.folio_nr_pages(folio).get()) + 1
+        // SAFETY: By its invariants, there is a folio.
+        let private = unsafe { bindings::mm_batch_folio_test_private(folio.as_ptr()) };
+        // As wide as the largest folio and two more.
+        let expected = i64::from(self.folio_nr_pages(folio).get()) + 1 + i64::from(private);
+        i64::from(refs) == expected
     }
 
     #[inline]
-    fn folio_goes_to_swap(&self, folio: &Folio) -> bool {
+    fn folio_can_end(&self, folio: &Folio) -> bool {
         let folio = folio.as_ptr();
         // SAFETY: By its invariants, there is a folio.
-        let swapbacked = unsafe { bindings::mm_batch_folio_test_swapbacked(folio) };
+        let anon = unsafe { bindings::mm_batch_folio_test_anon(folio) };
         // SAFETY: By its invariants, there is a folio.
-        swapbacked && unsafe { bindings::mm_batch_folio_test_swapcache(folio) }
+        if unsafe { bindings::mm_batch_folio_test_swapbacked(folio) } {
+            // SAFETY: By its invariants, there is a folio.
+            return !anon || unsafe { bindings::mm_batch_folio_test_swapcache(folio) };
+        }
+        // SAFETY: By its invariants, there is a folio.
+        !anon && !unsafe { bindings::mm_batch_folio_test_dirty(folio) }
     }
 
     #[inline]
@@ -178,7 +199,7 @@ unsafe impl FolioList for ShrinkCtx {
 /// # Safety
 ///
 /// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which uses it
-/// again when this has returned.
+/// again when this has returned. No folio of its list that waits is locked by this task.
 ///
 /// Context: process context; this task has no folio of the list locked. May sleep.
 #[export]
@@ -191,8 +212,9 @@ pub(crate) unsafe extern "C" fn mm_batch_shrink_waiting(
     unsafe {
         bindings::mm_batch_open_dirty_flush_window()
     };
-    // INVARIANT: By the function's requirement.
-    let taken_back = shrink_waiting(ShrinkCtx { ctx }, nr_pages);
+    // SAFETY: By the function's requirement.
+    let list = unsafe { ShrinkCtx::new(ctx) };
+    let taken_back = shrink_waiting(list, nr_pages);
     trace::run(DIRTY_FLUSH, nr_pages as usize, DONE);
     if taken_back > 0 {
         trace::run(DIRTY_FLUSH, taken_back as usize, TAKEN_BACK);

@@ -27,6 +27,7 @@
 #![allow(unsafe_code)]
 
 use super::{
+    batch::Member,
     report::{
         Event,
         Fate,
@@ -99,6 +100,8 @@ pub struct List<'m> {
     pub(super) unmapped: Cell<Option<usize>>,
     places: RefCell<BTreeMap<usize, Place>>,
     locked: Cell<Option<usize>>,
+    /// Those that are locked for a batch.
+    pub(super) together: RefCell<Vec<Member>>,
     events: RefCell<Vec<Event>>,
     meanwhile: Option<Meanwhile<'m>>,
     shrink_waiting: Shrink<'m>,
@@ -119,6 +122,7 @@ impl<'m> List<'m> {
             unmapped: Cell::new(None),
             places: RefCell::default(),
             locked: Cell::new(None),
+            together: RefCell::default(),
             events: RefCell::default(),
             meanwhile: None,
             shrink_waiting: Box::new(|port, nr_pages| shrink_waiting(port, nr_pages)),
@@ -178,6 +182,18 @@ impl<'m> List<'m> {
 
     pub(super) fn nobody_waits(&self) -> bool {
         self.waiting.borrow().is_empty()
+    }
+
+    /// A batch has ended, which C would warn of otherwise.
+    pub(super) fn assert_nobody_waits(&self) {
+        assert!(self.nobody_waits(), "a folio is left waiting");
+        self.nr_waiting_pages.take();
+    }
+
+    /// Puts a folio that was taken off the list on it again, as its first.
+    pub(super) fn put_on(&self, index: usize) {
+        self.places.borrow_mut().insert(index, Place::OnList);
+        self.list.borrow_mut().push_front(index);
     }
 
     /// Has `dirty_flush` end with those that wait.
@@ -250,8 +266,19 @@ impl<'m> List<'m> {
     }
 
     pub(super) fn assert_none_locked(&self, what: &str) {
+        self.assert_not_locked(what);
+        self.assert_none_together(what);
+    }
+
+    /// None is but those of a batch.
+    pub(super) fn assert_not_locked(&self, what: &str) {
         let locked = self.locked.get();
         assert_eq!(locked, None, "{what} while a folio is locked");
+    }
+
+    pub(super) fn assert_none_together(&self, what: &str) {
+        let none = self.together.borrow().is_empty();
+        assert!(none, "{what} while a batch is locked");
     }
 
     pub(super) fn assert_locked(&self, index: usize, what: &str) {
@@ -273,6 +300,7 @@ impl<'m> List<'m> {
 
     pub(super) fn trylock(&self, index: usize) -> bool {
         assert_eq!(self.locked.get(), None, "two folios are locked");
+        self.assert_none_together("one more is locked");
         let locked = self.folio(index).trylock();
         if locked {
             self.locked.set(Some(index));
@@ -348,7 +376,7 @@ impl<'m> List<'m> {
 }
 
 /// The port's implementation, of one batch.
-pub struct Port<'l, 'm>(&'l List<'m>);
+pub struct Port<'l, 'm>(pub(super) &'l List<'m>);
 
 impl Port<'_, '_> {
     /// Locks a folio that was taken off the list, unless it is locked.
@@ -407,9 +435,13 @@ unsafe impl FolioList for Port<'_, '_> {
         self.0.no_other_references(folio.0)
     }
 
-    fn folio_goes_to_swap(&self, folio: &Name) -> bool {
+    fn folio_can_end(&self, folio: &Name) -> bool {
         let folio = self.0.folio(folio.0);
-        folio.core.is_swapbacked() && folio.mapping() == Some(Mapping::Swap)
+        match folio.mapping() {
+            Some(Mapping::Swap | Mapping::Shmem) => folio.core.is_swapbacked(),
+            Some(Mapping::File) => !folio.core.is_dirty(),
+            None => false,
+        }
     }
 
     fn folio_mapping(&self, folio: &Name) -> Option<Mapping> {

@@ -172,7 +172,8 @@ impl List<'_> {
 
     pub(super) fn no_other_references(&self, index: usize) -> bool {
         let folio = self.folio(index);
-        folio.core.ref_count() == 1 + folio.nr() as i32
+        let private = i32::from(folio.test(Flag::Private));
+        folio.core.ref_count() == 1 + folio.nr() as i32 + private
     }
 
     /// Ends with a folio that may be written.
@@ -246,10 +247,19 @@ impl List<'_> {
     /// Frees a folio that is clean, and locked, or keeps it.
     fn free_clean(&self, index: usize) {
         let (folio, nr) = (self.folio(index), self.folio(index).nr());
+        // filemap_release_folio()
+        if folio.test_and_clear(Flag::Private) {
+            self.machine.put(index, 1);
+        }
         if folio.mapping().is_none() || !self.remove_mapping(index) {
             return self.end_locked(index, Fate::Kept);
         }
         self.end_locked(index, Fate::Reclaimed);
+        self.reclaimed(index, nr);
+    }
+
+    /// It is to be freed, with others.
+    pub(super) fn reclaimed(&self, index: usize, nr: u32) {
         self.count(|stat| stat.nr_reclaimed += u64::from(nr));
         self.free_folios.borrow_mut().push(index);
         if self.free_folios.borrow().len() == FOLIO_BATCH_SIZE {
@@ -257,7 +267,7 @@ impl List<'_> {
         }
     }
 
-    fn remove_mapping(&self, index: usize) -> bool {
+    pub(super) fn remove_mapping(&self, index: usize) -> bool {
         let folio = self.folio(index);
         let refs = 1 + folio.nr() as i32;
         if !folio.core.ref_freeze(refs) {
@@ -273,7 +283,7 @@ impl List<'_> {
 
     /// Flushes, and frees what was reclaimed so far.
     pub(super) fn free_batch(&self) {
-        self.assert_none_locked("folios are freed");
+        self.assert_not_locked("folios are freed");
         self.deferred.flush(&self.machine.cpus);
         for index in self.free_folios.take() {
             self.machine.free(index);

@@ -54,6 +54,8 @@ pub enum Event {
     Waits(usize),
     /// So many folios that wait were to be flushed for.
     Flushed(usize),
+    /// It was freed with its batch, under its lock.
+    Freed(usize),
     /// A folio was to be locked again.
     Retried(usize),
     /// A folio was to be written out.

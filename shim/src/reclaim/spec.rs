@@ -54,6 +54,10 @@ pub enum Flag {
     /// It may not be unlocked before it is flushed for, as a large one on arm64:
     /// `shrink_may_wait()`, by this series. (So it is, whatever this says, of what is not anonymous.)
     FlushedFirst,
+    /// There are no slots for it among those of a batch; by itself it gets some.
+    NoSlots,
+    /// It has buffers, of its file system, and a reference of them: `folio_test_private()`.
+    Private,
 }
 
 /// A folio as a test wants it.

@@ -11,9 +11,33 @@
 //! error: `list` of struct `Flushed`, `flush` of struct `Flushed`
 //! error: `list` of struct `Locked`, `folio` of struct `Locked`
 //! error: `folio` of struct `Revalidated`, `mapping` of struct `Revalidated`
+//! error: `walk` of struct `FoundFolios`, `set` of struct `FoundFolios`
+//! error: `walk` of struct `CountedFolios`, `set` of struct `CountedFolios`
+//! error: `walk` of struct `ClearedFolios`, `set` of struct `ClearedFolios`
+//! error: `cleared` of struct `SwapFolios`, `counted` of struct `SwapFolios`
+//! error: `folios` of struct `ShareableFolios`, `exclusive` of struct `ShareableFolios`
+//! error: `0` of struct `Collected`, `0` of struct `Checked`, `0` of struct `Placed`
+//! error: `0` of struct `Unmapped`, `0` of struct `FlushedFolios`, `0` of struct `FolioSet`
 //! Nobody takes a token apart, nor, by that, puts one together.
 
 use mm_batch::{
+    batch::{
+        Checked,
+        Collected,
+        FlushedFolios,
+        FolioBatch,
+        Placed,
+        Unmapped, //
+    },
+    folios::{
+        ClearedFolios,
+        CountedFolios,
+        FolioSet,
+        FoundFolios,
+        ShareableFolios,
+        SwapFolios,
+        SwapFoliosWalk, //
+    },
     free::{
         ContigMm,
         FreeBlock,
@@ -96,4 +120,41 @@ pub fn of_folios<L: FolioList>(a: &Flushed<L>, b: &Locked<'_, L>, c: &Revalidate
     let _ = &b.folio;
     let _ = &c.folio;
     let _ = &c.mapping;
+}
+
+#[cfg(bad)]
+pub fn of_a_stop<W: SwapFoliosWalk>(
+    a: &FoundFolios<'_, W>,
+    b: &CountedFolios<'_, W>,
+    c: &ClearedFolios<'_, W>,
+    d: &SwapFolios<'_, W>,
+    e: &ShareableFolios<'_, W>,
+    f: &FolioSet,
+) {
+    let _ = &a.walk;
+    let _ = &a.set;
+    let _ = &b.walk;
+    let _ = &b.set;
+    let _ = &c.walk;
+    let _ = &c.set;
+    let _ = &d.cleared;
+    let _ = &d.counted;
+    let _ = &e.folios;
+    let _ = &e.exclusive;
+    let _ = &f.0;
+}
+
+#[cfg(bad)]
+pub fn of_a_batch<B: FolioBatch>(
+    a: &Collected<B>,
+    b: &Checked<B>,
+    c: &Placed<B>,
+    d: &Unmapped<B>,
+    e: &FlushedFolios<B>,
+) {
+    let _ = &a.0;
+    let _ = &b.0;
+    let _ = &c.0;
+    let _ = &d.0;
+    let _ = &e.0;
 }

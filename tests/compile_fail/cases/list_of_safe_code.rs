@@ -44,7 +44,7 @@ impl FolioList for Mine {
     fn no_other_references(&self, _: &()) -> bool {
         true
     }
-    fn folio_goes_to_swap(&self, _: &()) -> bool {
+    fn folio_can_end(&self, _: &()) -> bool {
         true
     }
     fn folio_mapping(&self, _: &()) -> Option<()> {

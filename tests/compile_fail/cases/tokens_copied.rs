@@ -3,10 +3,28 @@
 //! error: E0277 PageRange<, LonePage<, Section<, PreparedPages:, FreeBlock:, PreparedRun<
 //! error: PtePart<, PteRun<, MixedRun<, ClearedRun<, CountedRun<, ShareableRun<
 //! error: AfterFlush:, Flushed<, Locked<, Revalidated<
+//! error: FoundFolios<, CountedFolios<, ClearedFolios<, SwapFolios<, ShareableFolios<
+//! error: Collected<, Checked<, Placed<, Unmapped<, FlushedFolios<
 //! right: T: Clone -> T
 //! There is one token for each thing, and so it is of no kind that can be cloned.
 
 use mm_batch::{
+    batch::{
+        Checked,
+        Collected,
+        FlushedFolios,
+        FolioBatch,
+        Placed,
+        Unmapped, //
+    },
+    folios::{
+        ClearedFolios,
+        CountedFolios,
+        FoundFolios,
+        ShareableFolios,
+        SwapFolios,
+        SwapFoliosWalk, //
+    },
     free::{
         ContigMm,
         FreeBlock,
@@ -85,4 +103,34 @@ pub fn of_folios<L: FolioList + Clone>(
     cloned(&b);
     cloned(&c);
     cloned(&d);
+}
+
+#[cfg(bad)]
+pub fn of_a_stop<W: SwapFoliosWalk + Clone>(
+    a: FoundFolios<'_, W>,
+    b: CountedFolios<'_, W>,
+    c: ClearedFolios<'_, W>,
+    d: SwapFolios<'_, W>,
+    e: ShareableFolios<'_, W>,
+) {
+    cloned(&a);
+    cloned(&b);
+    cloned(&c);
+    cloned(&d);
+    cloned(&e);
+}
+
+#[cfg(bad)]
+pub fn of_a_batch<B: FolioBatch + Clone>(
+    a: Collected<B>,
+    b: Checked<B>,
+    c: Placed<B>,
+    d: Unmapped<B>,
+    e: FlushedFolios<B>,
+) {
+    cloned(&a);
+    cloned(&b);
+    cloned(&c);
+    cloned(&d);
+    cloned(&e);
 }

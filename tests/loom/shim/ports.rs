@@ -232,7 +232,7 @@ unsafe impl<P: FolioList> FolioList for Watched<'_, P> {
         folio_evictable(folio: &P::Folio) -> bool;
         folio_test_writeback(folio: &P::Folio) -> bool;
         no_other_references(folio: &P::Folio) -> bool;
-        folio_goes_to_swap(folio: &P::Folio) -> bool;
+        folio_can_end(folio: &P::Folio) -> bool;
         folio_mapping(folio: &P::Folio) -> Option<P::Mapping>;
     }
     handed_on! { unsafe
@@ -547,7 +547,7 @@ orders! {
         folio_evictable,
         folio_test_writeback,
         no_other_references,
-        folio_goes_to_swap,
+        folio_can_end,
         folio_mapping;
     Nothing, ports_of_a_batch_kept: dirty(), keep =>
         keep;
@@ -578,3 +578,5 @@ orders! {
     All, ports_that_order_a_page: pages::<Refcounted, 1>(), free::<Refcounted, 1> =>
         free_page;
 }
+
+mod folios;

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `folio_batch` in the kernel (C: `shrink_folio_list()` and `try_to_unmap_one()`, mm/vmscan.c and
+//! mm/rmap.c, 7.3).
+
+use super::{
+    dirty_flush::ShrinkCtx,
+    trace, //
+};
+use crate::{
+    batch::FolioBatch,
+    folio_batch::{
+        shrink_batch,
+        unmap_anon_folios,
+        unmap_file_folios,
+        unmap_lazyfree_folios,
+        LazyfreeFoliosWalk, //
+    },
+    folios::{
+        FolioSet,
+        FoliosWalk,
+        SwapFoliosWalk, //
+    }, //
+};
+use kernel::{
+    bindings::{
+        self,
+        mm_batch_run_outcome_MM_BATCH_RUN_TAKEN_BACK as TAKEN_BACK,
+        mm_batch_run_path_MM_BATCH_RUN_FOLIO_BATCH as FOLIO_BATCH, //
+    },
+    prelude::*,
+    sync::barrier, //
+};
+
+/// A stop of an rmap walk, as the port of the folios that are mapped there.
+///
+/// # Invariants
+///
+/// For as long as it exists: `ttu` is of a walk that runs in this task and has stopped at a page
+/// table, whose lock is held, and does not touch it. The folios of its batch are locked, and
+/// referenced by the caller; an rmap lock that keeps the VMA is held. No other value refers to it.
+struct TtuFolios {
+    ttu: *mut bindings::ttu_folios,
+}
+
+// SAFETY: The answers are C's, of the page table that it works on.
+unsafe impl FoliosWalk for TtuFolios {
+    #[inline]
+    fn find(&mut self) -> Option<FolioSet> {
+        // SAFETY: By the invariants, the walk has stopped, and the page table lock is held.
+        FolioSet::new(unsafe { bindings::ttu_folios_find(self.ttu) })
+    }
+
+    #[inline]
+    unsafe fn clear_flush(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, they were found, and are mapped; by the invariants,
+        // the lock is held.
+        unsafe { bindings::ttu_folios_clear(self.ttu, set.bits()) }
+    }
+
+    #[inline]
+    fn smp_mb(&self) {
+        barrier::smp_mb(barrier::Full);
+    }
+
+    #[inline]
+    unsafe fn restore(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, they are cleared, while rmap and references count
+        // their pages; by the invariants, the lock is held.
+        unsafe { bindings::ttu_folios_restore(self.ttu, set.bits()) }
+    }
+
+    #[inline]
+    unsafe fn end_mappings(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, their mappings are gone and still counted; by the
+        // invariants, there is one more reference of each.
+        unsafe { bindings::ttu_folios_end(self.ttu, set.bits()) }
+    }
+
+    #[inline]
+    unsafe fn vanish(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, they are cleared and still counted; by the
+        // invariants, there is one more reference of each.
+        unsafe { bindings::ttu_folios_vanish(self.ttu, set.bits()) }
+    }
+}
+
+// SAFETY: The answers are C's.
+unsafe impl SwapFoliosWalk for TtuFolios {
+    #[inline]
+    unsafe fn dup_swap(&self, set: FolioSet) -> Option<FolioSet> {
+        // SAFETY: By the method's requirement, they were found; by the invariants, they are locked.
+        FolioSet::new(unsafe { bindings::ttu_folios_dup_swap(self.ttu, set.bits()) })
+    }
+
+    #[inline]
+    unsafe fn put_swap(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, these were counted; the folios are in the swap cache
+        // and locked, as they were then.
+        unsafe { bindings::ttu_folios_put_swap(self.ttu, set.bits()) }
+    }
+
+    #[inline]
+    fn exclusive(&self, set: FolioSet) -> Option<FolioSet> {
+        // SAFETY: By the invariants, there are folios.
+        FolioSet::new(unsafe { bindings::ttu_folios_exclusive(self.ttu, set.bits()) })
+    }
+
+    #[inline]
+    fn maybe_dma_pinned(&self, set: FolioSet) -> Option<FolioSet> {
+        // SAFETY: By the invariants, there are folios.
+        FolioSet::new(unsafe { bindings::ttu_folios_pinned(self.ttu, set.bits()) })
+    }
+
+    #[inline]
+    unsafe fn clear_anon_exclusive(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, their pages may be shared.
+        unsafe { bindings::ttu_folios_share(self.ttu, set.bits()) }
+    }
+
+    #[inline]
+    fn smp_mb_after_atomic(&self) {
+        // SAFETY: A barrier touches no memory.
+        unsafe { bindings::mm_batch_smp_mb_after_atomic() }
+    }
+
+    #[inline]
+    unsafe fn prepare_for_swap_entries(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, so many swap entries are coming to the mm.
+        unsafe { bindings::ttu_folios_prepare_swap(self.ttu, set.bits()) }
+    }
+
+    #[inline]
+    unsafe fn set_swp_ptes(&self, set: FolioSet) {
+        // SAFETY: By the method's requirement, they are cleared, and their entries are counted and
+        // prepared for; by the invariants, the lock is held.
+        unsafe { bindings::ttu_folios_set_swp(self.ttu, set.bits()) }
+    }
+}
+
+impl LazyfreeFoliosWalk for TtuFolios {
+    #[inline]
+    fn smp_rmb(&self) {
+        barrier::smp_mb(barrier::Read);
+    }
+
+    #[inline]
+    fn referenced(&self, set: FolioSet) -> Option<FolioSet> {
+        // SAFETY: By the invariants, there are folios, whose mapcounts are not locked here.
+        FolioSet::new(unsafe { bindings::ttu_folios_referenced(self.ttu, set.bits()) })
+    }
+
+    #[inline]
+    fn redirtied(&self, set: FolioSet) -> Option<FolioSet> {
+        // SAFETY: By the invariants, there are folios, and a VMA.
+        FolioSet::new(unsafe { bindings::ttu_folios_redirtied(self.ttu, set.bits()) })
+    }
+
+    #[inline]
+    fn set_swapbacked(&self, set: FolioSet) {
+        // SAFETY: By the invariants, the folios are locked.
+        unsafe { bindings::ttu_folios_set_swapbacked(self.ttu, set.bits()) }
+    }
+}
+
+/// What C is told: the bits of the folios that were unmapped.
+#[inline]
+fn bits(unmapped: Option<FolioSet>) -> u32 {
+    unmapped.map_or(0, FolioSet::bits)
+}
+
+/// Unmaps the swap-backed anonymous folios of a batch that a page table maps, to swap.
+///
+/// Returns the bits of those that were unmapped; a folio that was not stays mapped there.
+///
+/// # Safety
+///
+/// `ttu` is of an rmap walk of this task, which has stopped at a present PTE of a folio of the
+/// batch, which is anonymous and swap-backed; the page table lock is held, and an rmap lock that
+/// keeps the VMA and its mm. The folios of the batch are locked, not hugetlb, and referenced by the
+/// caller. Nobody else unmaps at this stop. All that until this returns, but that PTEs may be
+/// cleared by it.
+///
+/// Context: folio locks, rmap lock and page table lock held. Does not sleep.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_folios(ttu: *mut bindings::ttu_folios) -> u32 {
+    // INVARIANT: By the function's requirement.
+    bits(unmap_anon_folios(TtuFolios { ttu }))
+}
+
+/// Unmaps the folios of files, or of shmem, of a batch that a page table maps.
+///
+/// Returns the bits of those that were unmapped; a folio that was not stays mapped there.
+///
+/// # Safety
+///
+/// As for [`mm_batch_unmap_anon_folios`], but that the folio is not anonymous.
+///
+/// Context: folio locks, rmap lock and page table lock held. Does not sleep.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_unmap_file_folios(ttu: *mut bindings::ttu_folios) -> u32 {
+    // INVARIANT: By the function's requirement.
+    bits(unmap_file_folios(TtuFolios { ttu }))
+}
+
+/// Unmaps the lazyfree folios of a batch that a page table maps.
+///
+/// Returns the bits of those that were unmapped; a folio that was not stays mapped there.
+///
+/// # Safety
+///
+/// As for [`mm_batch_unmap_anon_folios`], but that the folio is not swap-backed.
+///
+/// Context: folio locks, rmap lock and page table lock held. Does not sleep.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_unmap_lazyfree_folios(
+    ttu: *mut bindings::ttu_folios,
+) -> u32 {
+    // INVARIANT: By the function's requirement.
+    bits(unmap_lazyfree_folios(TtuFolios { ttu }))
+}
+
+/// The batch of one call of `shrink_folio_list()`.
+///
+/// # Invariants
+///
+/// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it while
+/// this value exists, but by what this calls. The folios of its batch are locked by this task until
+/// they leave it. No other value refers to it, but one that is made where this ends.
+struct LockedBatch {
+    ctx: *mut bindings::shrink_ctx,
+}
+
+// SAFETY: By the invariants, the folios are locked, and C's loop, which unmaps, is not running.
+unsafe impl FolioBatch for LockedBatch {
+    type List = ShrinkCtx;
+
+    #[inline]
+    fn check_references(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked.
+        unsafe { bindings::shrink_batch_references(self.ctx) }
+    }
+
+    #[inline]
+    fn alloc_swap(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked.
+        unsafe { bindings::shrink_batch_alloc_swap(self.ctx) }
+    }
+
+    #[inline]
+    unsafe fn unmap(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
+        // requirement, it is flushed for next.
+        unsafe { bindings::shrink_batch_unmap(self.ctx) }
+    }
+
+    #[inline]
+    fn flush_dirty(&self) {
+        // SAFETY: What is flushed is this task's own.
+        unsafe { bindings::mm_batch_try_to_unmap_flush_dirty() }
+    }
+
+    #[inline]
+    unsafe fn free_clean(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
+        // requirement, no CPU writes to it.
+        unsafe { bindings::shrink_batch_free_clean(self.ctx) }
+    }
+
+    #[inline]
+    unsafe fn let_go(&self) -> ShrinkCtx {
+        // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
+        // requirement, no CPU writes to it.
+        unsafe { bindings::shrink_batch_let_go(self.ctx) };
+        // SAFETY: By the invariants, the call runs in this task and does not touch `ctx`; by the
+        // method's requirement, this value is not used again. All folios were unlocked just now.
+        unsafe { ShrinkCtx::new(self.ctx) }
+    }
+}
+
+/// Reclaims the folios of `ctx`'s batch, but for those that it leaves to be taken one by one, and
+/// traces how many pages faults took back.
+///
+/// # Safety
+///
+/// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which uses it
+/// again when this has returned. The folios of its batch are locked by this task, isolated,
+/// evictable, not under writeback, and not hugetlb. No folio that waits on its list is locked by
+/// this task.
+///
+/// Context: process context; the folios of the batch are locked, and no other of the list. May
+/// sleep, behind the unlock.
+#[export]
+pub(crate) unsafe extern "C" fn mm_batch_shrink_batch(ctx: *mut bindings::shrink_ctx) {
+    // INVARIANT: By the function's requirement.
+    let taken_back = shrink_batch(LockedBatch { ctx });
+    if taken_back > 0 {
+        trace::run(FOLIO_BATCH, taken_back as usize, TAKEN_BACK);
+    }
+}
