@@ -14,5 +14,6 @@ mod dirty_flush;
 mod file_unmap;
 #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
 mod file_unmap_kunit;
+mod folio_batch;
 mod rmap_walk;
 mod trace;

@@ -17,7 +17,7 @@
 //! | `file_unmap`  | [`file_unmap`]  | [`unmap`]   | [`file_unmap::LazyfreeWalk`]    |
 //! | `anon_unmap`  | [`anon_unmap`]  | [`unmap`], [`to_swap`] | [`to_swap::SwapWalk`]           |
 //! | `dirty_flush` | [`dirty_flush`] | [`reclaim`]   | [`reclaim::FolioList`]          |
-//! | `folio_batch` | [`folio_batch`] | [`batch`], [`folios`] | [`batch::FolioBatch`], [`folios`]' |
+//! | `folio_batch` | [`folio_batch`] | [`batch`], [`folios`] | [`batch::FolioBatch`], [`folios`]  |
 //!
 //! [`pages`], [`pte`] and [`pte_run`] compute with page frame numbers, and with PTEs as 64-bit
 //! words. They touch no memory.

@@ -118,10 +118,12 @@ static inline int dirty_flush_begin(struct kunit *test, enum mm_batch_mode mode)
 	k->free_slots = get_nr_swap_pages();
 	k->huge_orders = READ_ONCE(huge_anon_orders_always);
 	k->mode_before = mm_batch_dirty_flush_mode();
+	k->batch_mode_before = mm_batch_folio_batch_mode();
 	test->priv = k;
 	WRITE_ONCE(dirty_flush_test, test);
 	WRITE_ONCE(mm_batch_dirty_flush_window, dirty_flush_window);
 	mm_batch_dirty_flush_set_mode(mode);
+	mm_batch_folio_batch_set_mode(MM_BATCH_OFF);
 	return 0;
 }
 
@@ -135,6 +137,7 @@ static inline void dirty_flush_exit(struct kunit *test)
 	if (k->on_other)
 		kthread_stop(k->on_other);
 	mm_batch_dirty_flush_set_mode(k->mode_before);
+	mm_batch_folio_batch_set_mode(k->batch_mode_before);
 	WRITE_ONCE(huge_anon_orders_always, k->huge_orders);
 	WRITE_ONCE(mm_batch_dirty_flush_window, NULL);
 	if (IS_ENABLED(CONFIG_X86))

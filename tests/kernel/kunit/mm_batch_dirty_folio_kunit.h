@@ -57,11 +57,12 @@ struct dirty_flush_kunit {
 	/* Called in the first window, in which a batch waits. Must not abort the test. */
 	void (*in_window)(struct kunit *test);
 	unsigned int nr;
+	unsigned long stride;		/* from one to the next, if not a page table's */
 	struct dirty_folio folios[MAX_DIRTY];
 	struct reclaimed got;
 	long free_slots;
 	unsigned long huge_orders;
-	enum mm_batch_mode mode_before;
+	enum mm_batch_mode mode_before, batch_mode_before;
 };
 
 /* Another CPU has the mm from here on, so that flushes are put off. */
@@ -112,7 +113,7 @@ static inline void expect_dirty_content(struct kunit *test, const struct dirty_f
 
 /*
  * One folio more, of which the first pages are mapped, and its file has no others. Each
- * is mapped by a page table of its own.
+ * is mapped by a page table of its own, unless k->stride is less.
  */
 static inline struct dirty_folio *map_some_dirty(struct kunit *test, unsigned int nr_pages,
 						 unsigned int order, bool shmem)
@@ -123,7 +124,10 @@ static inline struct dirty_folio *map_some_dirty(struct kunit *test, unsigned in
 	struct page *page;
 
 	KUNIT_ASSERT_LT(test, k->nr, MAX_DIRTY);
-	*f = (struct dirty_folio) { .addr = SZ_1G + k->nr * PMD_SIZE, .nr_pages = nr_pages };
+	*f = (struct dirty_folio) {
+		.addr = SZ_1G + k->nr * (k->stride ?: PMD_SIZE),
+		.nr_pages = nr_pages,
+	};
 	if (shmem) {
 		f->file = shmem_kernel_file_setup("mm_batch", nr_pages * PAGE_SIZE,
 						  EMPTY_VMA_FLAGS);

@@ -8,7 +8,7 @@
 # The load goes on for so long, each kind of it ten times as long as without.
 
 . "${0%/*}/modes.sh"
-path=dirty_flush
+path=${path:-dirty_flush}
 lasts=$1
 # One is long, and has 22 kinds of load.
 enough=1

@@ -2,25 +2,30 @@
 /*
  * Has memory of another task reclaimed, and times the whole call.
  *
- *	remote KIND FOLIO_KIB MIB zero|data pageout|reclaim FILE CGROUP [check]
+ *	remote KIND FOLIO_KIB MIB zero|data|mix pageout|reclaim[-ORDER] FILE CGROUP [check]
  *
  * KIND is anon, shmem, or file (FILE, on a file system with large folios, clean). zero:
- * filled with zeroes, which swap only notes. data: each word differs. The memory is a
+ * filled with zeroes, which swap only notes. data: each word differs. mix: of three pages
+ * one has zeroes. The memory is a
  * child's, which maps, fills and uses it and then sleeps. pageout: process_madvise()
  * with MADV_PAGEOUT, of all of it. reclaim: a write to CGROUP's memory.reclaim, which the
- * child is in, of four fifths of it, not used lately. check: the child reads everything
+ * child is in, of four fifths of it, not used lately. ORDER: random, its pages came in
+ * random order; half, two fifths are reclaimed, and of each two pages one was used lately,
+ * by chance; forked, a child of the child shares it all. check: the child reads everything
  * back.
  *
- * Prints the nanoseconds in that and the pages that are not mapped any more behind it;
- * and, where the machine counts them, cycles, instructions and misses. Needs root, and to
- * be started outside of CGROUP.
+ * Prints the nanoseconds in that, the pages that are not mapped any more behind it, and the
+ * CPU's idle ticks meanwhile; and, where the machine counts them, cycles, instructions and
+ * misses. Needs root, and to be started outside of CGROUP.
  */
 
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -63,15 +68,19 @@ static void switch_counters(unsigned long request)
 			err(1, "cannot switch the counter of %s", counters[i].name);
 }
 
-/* What the memory has at @at, in bytes from its start; or only zeroes. */
-static bool zero;
+/* What the memory has at @at, in bytes from its start; or zeroes. */
+static bool zero, mix;
 
 static void fill(char *memory, size_t size, size_t at)
 {
+	size_t page = sysconf(_SC_PAGESIZE) / sizeof(unsigned long long);
 	unsigned long long *words = (void *)memory;
 
-	for (size_t i = 0; i < size / sizeof(*words); i++)
-		words[i] = zero ? 0 : (at / sizeof(*words) + i + 1) * 0x9e3779b97f4a7c15;
+	for (size_t i = 0; i < size / sizeof(*words); i++) {
+		size_t word = at / sizeof(*words) + i;
+
+		words[i] = zero || (mix && word / page % 3 == 1) ? 0 : (word + 1) * 0x9e3779b97f4a7c15;
+	}
 }
 
 static bool is_filled(char *memory, size_t size)
@@ -86,7 +95,29 @@ static bool is_filled(char *memory, size_t size)
 	return true;
 }
 
-static char *map_filled(const char *kind, unsigned long kib, size_t size, const char *path)
+/* In which order the pages come. */
+static unsigned long *shuffled(unsigned long nr)
+{
+	unsigned long *order = malloc(nr * sizeof(*order));
+	unsigned long long chance = 1;
+
+	if (!order)
+		err(1, "no memory");
+	for (unsigned long i = 0; i < nr; i++)
+		order[i] = i;
+	for (unsigned long i = nr - 1; i; i--) {
+		unsigned long other, swapped = order[i];
+
+		chance = chance * 6364136223846793005 + 1442695040888963407;
+		other = (chance >> 33) % (i + 1);
+		order[i] = order[other];
+		order[other] = swapped;
+	}
+	return order;
+}
+
+static char *map_filled(const char *kind, unsigned long kib, size_t size, const char *path,
+			bool random)
 {
 	unsigned long page = sysconf(_SC_PAGESIZE), pages = size / page, sized;
 	bool file = !strcmp(kind, "file"), shmem = !strcmp(kind, "shmem");
@@ -103,8 +134,15 @@ static char *map_filled(const char *kind, unsigned long kib, size_t size, const 
 		choose_folios(kib, shmem ? "shmem_enabled" : "enabled");
 	if (mmap(memory, size, prot, flags, fd, 0) == MAP_FAILED)
 		err(1, "cannot map");
-	if (!file)
+	if (random) {
+		unsigned long *order = shuffled(size / (kib * KIB));
+
+		for (unsigned long i = 0; i < size / (kib * KIB); i++)
+			fill(memory + order[i] * kib * KIB, kib * KIB, order[i] * kib * KIB);
+		free(order);
+	} else if (!file) {
 		fill(memory, size, 0);
+	}
 	for (unsigned long i = 0; i < pages; i++)
 		asm volatile("" : : "r" (*(volatile char *)(memory + i * page)));
 	sized = kib * KIB > page ? in_folios(memory, pages, kib) : pages;
@@ -112,6 +150,15 @@ static char *map_filled(const char *kind, unsigned long kib, size_t size, const 
 		errx(1, "%lu of %lu pages are in folios of %lu KiB, less than 95 %%",
 		     sized, pages, kib);
 	return memory;
+}
+
+/* None was used lately, or a half of the pages, by chance. */
+static void forget_use(char *memory, unsigned long pages, bool half)
+{
+	put("/proc/self/clear_refs", "1");
+	for (unsigned long i = 0; half && i < pages; i++)
+		if ((i + 1) * 0x9e3779b97f4a7c15 >> 63)
+			asm volatile("" : : "r" (*(volatile char *)(memory + i * sysconf(_SC_PAGESIZE))));
 }
 
 static void pageout(pid_t child, char *memory, size_t size)
@@ -128,22 +175,28 @@ static void pageout(pid_t child, char *memory, size_t size)
 
 int main(int argc, char **argv)
 {
-	unsigned long kib, pages, before, left;
+	unsigned long kib, pages, before, left, idle;
 	unsigned long long start, ns;
-	char path[256], process[16];
-	bool by_reclaim, check;
+	char process[16];
+	const char *order = "";
+	bool by_reclaim, check, half;
 	int talk[2], status;
 	char *memory, go;
 	pid_t child;
 	size_t size;
 
-	by_reclaim = argc > 5 && !strcmp(argv[5], "reclaim");
+	by_reclaim = argc > 5 && !strncmp(argv[5], "reclaim", 7);
+	if (by_reclaim)
+		order = argv[5] + 7;
+	half = !strcmp(order, "-half");
 	zero = argc > 4 && !strcmp(argv[4], "zero");
+	mix = argc > 4 && !strcmp(argv[4], "mix");
 	check = argc == 9 && !strcmp(argv[8], "check");
 	if ((argc != 8 && !check) || (!by_reclaim && strcmp(argv[5], "pageout")) ||
-	    (!zero && strcmp(argv[4], "data"))) {
-		fprintf(stderr, "usage: remote anon|shmem|file FOLIO_KIB MIB zero|data %s\n",
-			"pageout|reclaim FILE CGROUP [check]");
+	    (*order && !half && strcmp(order, "-random") && strcmp(order, "-forked")) ||
+	    (!zero && !mix && strcmp(argv[4], "data"))) {
+		fprintf(stderr, "usage: remote anon|shmem|file FOLIO_KIB MIB zero|data|mix %s\n",
+			"pageout|reclaim[-random|-half|-forked] FILE CGROUP [check]");
 		return 2;
 	}
 	kib = strtoul(argv[2], NULL, 10);
@@ -160,7 +213,15 @@ int main(int argc, char **argv)
 	if (!child) {
 		close(talk[0]);
 		put_in(argv[7], "cgroup.procs", 0);
-		memory = map_filled(argv[1], kib, size, argv[6]);
+		memory = map_filled(argv[1], kib, size, argv[6], !strcmp(order, "-random"));
+		if (!strcmp(order, "-forked") && !fork()) {
+			/* It goes with its parent. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+		if (by_reclaim)
+			forget_use(memory, pages, half);
 		if (write(talk[1], &memory, sizeof(memory)) != sizeof(memory) ||
 		    read(talk[1], &go, 1) != 1)
 			return 1;
@@ -174,28 +235,26 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	snprintf(process, sizeof(process), "%d", child);
-	if (by_reclaim) {
-		snprintf(path, sizeof(path), "/proc/%s/clear_refs", process);
-		put(path, "1");
-	}
 	before = mapped_pages(process, memory, pages);
 	open_counters();
 
+	idle = idle_ticks();
 	switch_counters(PERF_EVENT_IOC_ENABLE);
 	start = now();
 	if (by_reclaim)
-		put_in(argv[7], "memory.reclaim", size / 5 * 4);
+		put_in(argv[7], "memory.reclaim", size / 5 * (half ? 2 : 4));
 	else
 		pageout(child, memory, size);
 	ns = now() - start;
 	switch_counters(PERF_EVENT_IOC_DISABLE);
+	idle = idle_ticks() - idle;
 
 	left = mapped_pages(process, memory, pages);
 	if (write(talk[0], "", 1) != 1 || waitpid(child, &status, 0) != child || status)
 		errx(1, "the task whose memory it was failed");
-	if (before - left < pages / 2)
+	if (before - left < pages / (half ? 3 : 2))
 		errx(1, "only %lu of %lu pages were unmapped", before - left, pages);
-	printf("ns %llu pages %lu", ns, before - left);
+	printf("ns %llu pages %lu idle %lu", ns, before - left, idle);
 	for (size_t i = 0; i < COUNTERS; i++) {
 		unsigned long long value;
 

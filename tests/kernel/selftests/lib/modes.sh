@@ -77,10 +77,10 @@ switching_under_load() {
 	[ $switches -ge 100 ] && [ ! -e /tmp/load_failed ]
 }
 
-# Where all paths were given a mode that this one does not have, it has its default: rust, by our configurations.
+# Where all paths were given a mode that this one does not have, it has its default: rust by our configurations, or $default.
 given_at_boot() {
 	given=$(sed -n "s/.*mm_batch\.$path=\([a-z]*\).*/\1/p" /proc/cmdline)
-	[ "$(cat "$param")" = "${given:-rust}" ]
+	[ "$(cat "$param")" = "${given:-${default:-rust}}" ]
 }
 
 no_splat() { ! dmesg | grep -qE 'BUG|WARNING|Bad page|page allocation failure'; }

@@ -29,7 +29,7 @@ SERIES = ["fixes", "reclaim_c", *PATHS]
 # What is offered to C: CONFIG=better_c. The first needs none of the series; the others are what tests have to know of
 # it, the twins of paths, and their modes.
 BETTER_C = "better_c"
-TWINS = ["better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c"]
+TWINS = ["better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c", "folio_batch_c"]
 # What a twin is to a plain kernel: its folder -> (the path whose patches of C alone come first, the rest).
 OFFERED = {"anon_unmap_c": ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"]),
            "contig_free_c": ("contig_free", ["contig_free_c"])}

@@ -178,7 +178,8 @@ class Series(unittest.TestCase):
     def test_what_is_only_there_when_asked_for(self):
         plain = ["fixes", "reclaim_c", *paths.ORDER]
         self.assertEqual(tree.SERIES, plain)
-        twins = ["better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c"]
+        twins = ["better_c", "better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c",
+                 "folio_batch_c"]
         for variables, folders in (({}, plain), ({"METER": "0", "CONFIG": "distro"}, plain),
                                    ({"METER": "1"}, [*plain, "meter"]),
                                    ({"METER": "1", "CONFIG": "better_c"}, [*plain, *twins, "meter"])):
@@ -194,5 +195,5 @@ class Series(unittest.TestCase):
 
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
-        self.assertEqual(there - set(tree.SERIES) - {"better_c", "anon_unmap_c", "dirty_flush_c", "contig_free_c", "meter", "uml"},
-                         set())
+        evaluated = {"better_c", "anon_unmap_c", "dirty_flush_c", "contig_free_c", "folio_batch_c", "meter", "uml"}
+        self.assertEqual(there - set(tree.SERIES) - evaluated, set())

@@ -4,6 +4,6 @@
 from importlib import import_module
 
 # In the order in which they build upon each other, which is that of the series.
-ORDER = ["contig_free", "file_unmap", "anon_unmap", "dirty_flush"]
+ORDER = ["contig_free", "file_unmap", "anon_unmap", "dirty_flush", "folio_batch"]
 
 PATHS = {name: import_module(f".{name}", __name__).PATH for name in ORDER}

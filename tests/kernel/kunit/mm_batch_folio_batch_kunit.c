@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * folio_batch in the running kernel: lists of folios that one page table maps, in each mode. What
+ * becomes of each is the same; how often was flushed for them is not. x86 puts a flush off if
+ * another CPU has the mm, arm64 in any case.
+ */
+
+#include "mm_batch_dirty_flush_kunit.h"
+
+/* A batch in C is a build's. */
+static const struct mode_param batch_modes[] = {
+	{ "off", MM_BATCH_OFF },
+#ifdef MM_BATCH_FOLIO_BATCH_C
+	{ "c", MM_BATCH_C },
+#endif
+	{ "rust", MM_BATCH_RUST },
+};
+
+KUNIT_ARRAY_PARAM_DESC(batch_mode, batch_modes, name);
+
+static int batch_init(struct kunit *test)
+{
+	const struct mode_param *param = test->param_value;
+	int error = dirty_flush_begin(test, MM_BATCH_OFF);
+
+	if (!error)
+		mm_batch_folio_batch_set_mode(param->mode);
+	return error;
+}
+
+static bool batched(struct kunit *test)
+{
+	const struct mode_param *param = test->param_value;
+
+	return param->mode != MM_BATCH_OFF;
+}
+
+/* Folios of one page each, which one VMA maps, one behind the other. */
+static void map_neighbours(struct kunit *test, unsigned int nr)
+{
+	struct dirty_flush_kunit *k = test->priv;
+
+	k->stride = PAGE_SIZE;
+	map_many_dirty(test, nr, 0, false);
+}
+
+/* All of these were written, in the order of the list, and flushed for a batch at a time. */
+static void expect_gone(struct kunit *test, const struct dirty_folio *first, unsigned int nr)
+{
+	const struct reclaimed *got = &((struct dirty_flush_kunit *)test->priv)->got;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, got->nr_reclaimed, nr);
+	KUNIT_EXPECT_EQ(test, got->nr_scanned, nr);
+	KUNIT_EXPECT_EQ(test, got->nr_swapped, nr);
+	KUNIT_ASSERT_EQ(test, got->nr_written, nr);
+	KUNIT_EXPECT_EQ(test, got->stat.nr_unmap_fail, 0);
+	KUNIT_EXPECT_FALSE(test, got->pending_at_write);
+	KUNIT_EXPECT_FALSE(test, got->pending_at_free);
+	KUNIT_EXPECT_FALSE(test, got->pending_after);
+	if (IS_ENABLED(CONFIG_X86))
+		KUNIT_EXPECT_EQ(test, got->nr_ipis,
+				batched(test) ? DIV_ROUND_UP(nr, SWAP_CLUSTER_MAX) : nr);
+	for (i = 0; i < nr; i++) {
+		KUNIT_EXPECT_PTR_EQ_MSG(test, got->written[i], first[i].folio, "folio %u", i);
+		KUNIT_EXPECT_TRUE_MSG(test, first[i].freed, "folio %u", i);
+	}
+}
+
+static void expect_contents(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < k->nr; i++)
+		expect_dirty_content(test, &k->folios[i], false);
+}
+
+/* Batches that are full, or not, or the only one. */
+static void test_batch_lists(struct kunit *test)
+{
+	static const unsigned int lengths[] = { 1, 2, 31, 32, 33, 64, 65, 100 };
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	have_other_cpu(test);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		map_neighbours(test, lengths[i]);
+		reclaim_list(test, k->folios, k->nr);
+		expect_gone(test, k->folios, k->nr);
+		KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), 0);
+		KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SWAPENTS), k->nr);
+		KUNIT_EXPECT_EQ(test, k->free_slots - get_nr_swap_pages(), k->nr);
+		expect_contents(test);
+		unmap_dirty(test);
+	}
+}
+
+/* Between those of the list others are mapped, which stay as they are. */
+static void test_batch_gaps(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	const unsigned int nr = 80;
+	unsigned int i;
+
+	have_other_cpu(test);
+	map_neighbours(test, nr);
+	/* Every other one first. */
+	for (i = 1; i < nr / 2; i++)
+		swap(k->folios[i], k->folios[2 * i]);
+	reclaim_list(test, k->folios, nr / 2);
+	expect_gone(test, k->folios, nr / 2);
+	for (i = nr / 2; i < nr; i++)
+		KUNIT_EXPECT_TRUE_MSG(test, folio_mapped(k->folios[i].folio), "folio %u", i);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), nr / 2);
+	expect_contents(test);
+	unmap_dirty(test);
+}
+
+/* In the swap cache already, so that it is not kept before it is unmapped. */
+static struct page *pinned_neighbour(struct kunit *test)
+{
+	struct dirty_folio *f = map_in_swap_cache(test);
+	struct page *page = NULL;
+
+	KUNIT_ASSERT_EQ(test, pin_user_pages_fast(f->addr, 1, FOLL_WRITE, &page), 1);
+	return page;
+}
+
+/* One that is pinned is mapped again, alone. */
+static void test_batch_pinned(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	const struct reclaimed *got = &k->got;
+	struct dirty_folio *f;
+	struct page *page;
+	unsigned int i;
+
+	have_other_cpu(test);
+	map_neighbours(test, 5);
+	page = pinned_neighbour(test);
+	f = &k->folios[k->nr - 1];
+	map_neighbours(test, 5);
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, got->nr_reclaimed, k->nr - 1);
+	KUNIT_EXPECT_EQ(test, got->nr_scanned, k->nr);
+	KUNIT_EXPECT_EQ(test, got->stat.nr_unmap_fail, 1);
+	KUNIT_EXPECT_EQ(test, got->stat.nr_activate[0], 1);
+	KUNIT_EXPECT_TRUE(test, folio_mapped(f->folio));
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(f->folio));
+	KUNIT_EXPECT_TRUE(test, PageAnonExclusive(page));
+	for (i = 0; i < k->nr; i++)
+		KUNIT_EXPECT_EQ_MSG(test, k->folios[i].freed, &k->folios[i] != f, "folio %u", i);
+	unpin_user_page(page);
+	expect_contents(test);
+	unmap_dirty(test);
+}
+
+/* Who has a reference to one keeps it: it is unmapped, and not written. */
+static void test_batch_referenced(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	struct dirty_folio *f;
+
+	have_other_cpu(test);
+	map_neighbours(test, 10);
+	f = &k->folios[4];
+	folio_get(f->folio);
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr - 1);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, k->nr - 1);
+	KUNIT_EXPECT_FALSE(test, folio_test_locked(f->folio));
+	KUNIT_EXPECT_FALSE(test, folio_mapped(f->folio));
+	KUNIT_EXPECT_EQ(test, k->got.stat.nr_activate[0], 0);
+	folio_put(f->folio);
+	expect_contents(test);
+	unmap_dirty(test);
+}
+
+/* Folios of all kinds, each in a page table of its own. */
+static void test_batch_mixed(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i, pages = 0, written = 0;
+
+	have_other_cpu(test);
+	k->stride = 0;
+	for (i = 0; i < 8; i++) {
+		map_dirty(test, 0, false);
+		map_dirty(test, 0, true);
+		map_dirty(test, ORDER, false);
+		map_lazyfree(test, 0);
+		map_in_swap_cache(test);
+	}
+	for (i = 0; i < k->nr; i++) {
+		pages += k->folios[i].nr_pages;
+		written += i % 5 != 3;
+	}
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, pages);
+	KUNIT_EXPECT_EQ(test, k->got.nr_scanned, pages);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, written);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_free);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), 0);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SHMEMPAGES), 0);
+	for (i = 0; i < k->nr; i++) {
+		KUNIT_EXPECT_TRUE_MSG(test, k->folios[i].freed, "folio %u", i);
+		expect_dirty_content(test, &k->folios[i], i % 5 == 3);
+	}
+	unmap_dirty(test);
+}
+
+/* Lazyfree ones, of which one was written to since: that one stays, and is swap-backed again. */
+static void test_batch_lazyfree(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	struct dirty_folio *f;
+	unsigned int i;
+
+	have_other_cpu(test);
+	k->stride = PAGE_SIZE;
+	for (i = 0; i < 10; i++)
+		map_lazyfree(test, 0);
+	f = &k->folios[3];
+	write_dirty(test, f, f->salt + 0x1000);
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr - 1);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, 0);
+	KUNIT_EXPECT_EQ(test, k->got.stat.nr_unmap_fail, 1);
+	KUNIT_EXPECT_EQ(test, k->got.stat.nr_lazyfree_fail, 1);
+	KUNIT_EXPECT_TRUE(test, folio_mapped(f->folio));
+	KUNIT_EXPECT_TRUE(test, folio_test_swapbacked(f->folio));
+	for (i = 0; i < k->nr; i++)
+		expect_dirty_content(test, &k->folios[i], &k->folios[i] != f);
+	unmap_dirty(test);
+}
+
+static struct kunit_case folio_batch_cases[] = {
+	KUNIT_CASE_PARAM(test_batch_lists, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_gaps, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_pinned, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_referenced, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_mixed, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_lazyfree, batch_mode_gen_params),
+	{}
+};
+
+static struct kunit_suite folio_batch_suite = {
+	.name = "guest_mm_batch_folio_batch",
+	.suite_init = swap_suite_init,
+	.init = batch_init,
+	.exit = dirty_flush_exit,
+	.test_cases = folio_batch_cases,
+};
+
+kunit_test_suite(folio_batch_suite);

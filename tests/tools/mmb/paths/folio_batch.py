@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+"""folio_batch: up to 32 folios through reclaim at once."""
+
+from .anon_unmap import PAGEOUT
+from .model import NONE, Boot, KunitBoot, Limits, Path, Row, remote
+
+ABOUT = """`off` takes one folio through all of reclaim and then the next, which is all that 7.3 has; `Rust` up to 32 at
+once. The other paths are `rust` in all rows, and only this path's mode changes. With `CONFIG=better_c` there is a
+twin, the same batch in C.
+
+batch-: instructions per page of the whole call, by which memory of another task is reclaimed, with the meter off.
+64 MiB of anonymous memory (32 of a file on ext4) are filled, and either all of it is given to
+process_madvise(MADV_PAGEOUT), or four fifths are reclaimed from its cgroup (-reclaim). zero-: what is filled with
+zeroes, which swap notes in a bit; data-: each word differs, and swap is a RAM disk. -forked: a child shares it all,
+and of three pages one has zeroes.
+-random: the pages came in random order, so that few of a list are of one page table. -half: of the pages a half, by
+chance, was used lately, and two fifths of all are reclaimed. -gen: with LRU_GEN.
+
+in-ttu-: of the same, by MADV_PAGEOUT of the task's own memory, instructions per page in try_to_unmap(), or in
+try_to_unmap_folios(), by the meter."""
+
+RAM_DISK = "brd.rd_nr=1 brd.rd_size=327680"
+FOLIOS = Boot("folios", "remote.sh", disk=True, loops=False, profiled=False, arguments=RAM_DISK, seconds=3)
+# Rust/twin at most, where there is a twin.
+TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
+
+
+def gains(times):
+    """off/Rust at least; as distributions build it, with calls between Rust and C, 1.15 times less."""
+    return Limits(release=times, distro=times / 1.15, noinline=None, better_c=times) if times else NONE
+
+
+def whole(name, command, times=None, aim=None, **kw):
+    return Row(f"batch-{name}", command, "insn_per_page", "page", FOLIOS, TWIN, gains(times), aim=aim, **kw)
+
+
+def in_ttu(name, content, kib):
+    return Row(f"in-ttu-{name}", f"pageout {content} {kib} {{anon_mib}} whole", "insn_per_page_ttu",
+               "page in try_to_unmap()", PAGEOUT, TWIN, more=("insn_total",))
+
+
+KUNIT = "guest_mm_batch_folio_batch"
+# x86 puts a flush off only if another CPU has the mm.
+WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree")
+
+PATH = Path(
+    name="folio_batch",
+    about=ABOUT,
+    rows=(
+        whole("zero-4k", "remote anon 4 64 zero pageout", 1.48, 1.65),
+        whole("data-4k", "remote anon 4 64 data pageout", 1.29, 1.42),
+        whole("ext4-4k-reclaim", "remote file 4 32 data reclaim", 1.36, 1.65),
+        whole("anon-4k-reclaim", "remote anon 4 64 data reclaim", 1.38, 1.52),
+        whole("anon-4k-forked", "remote anon 4 64 mix reclaim-forked", 1.60, 1.80),
+        whole("anon-4k-half", "remote anon 4 64 data reclaim-half", 1.30, 1.45),
+        whole("anon-4k-random", "remote anon 4 64 data reclaim-random", 1 / 0.92, 1 / 0.85),
+        whole("anon-4k-random-gen", "gen anon 4 64 data reclaim-random", 1 / 0.92, 1 / 0.85),
+        whole("shmem-4k-reclaim", "remote shmem 4 64 data reclaim"),
+        whole("zero-16k", "remote anon 16 64 zero pageout"),
+        whole("zero-64k", "remote anon 64 64 zero pageout"),
+        in_ttu("zero-4k", "zero", 4),
+        in_ttu("data-4k", "data", 4),
+        in_ttu("zero-16k", "zero", 16),
+        in_ttu("zero-64k", "zero", 64),
+    ),
+    timed=(*(remote(f"batch-{content}-4k", "anon", 4, content) for content in ("zero", "data")),
+           remote("batch-anon-4k-reclaim", "anon", 4, how="reclaim"),
+           remote("batch-anon-4k-forked", "anon", 4, "mix", "reclaim-forked"),
+           remote("batch-ext4-4k-reclaim", "file", 4, how="reclaim")),
+    suites=(),
+    suites_late=(KUNIT,),
+    conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS},
+    kunit_boots=tuple(KunitBoot("kunit-late-2cpu-batch", flavour, on=frozenset({"2cpu"}), cpus=2, only=f"{KUNIT}*",
+                                late=True) for flavour in ("release", "debug")),
+    c=None,
+    twin="the same batch in C (patches/folio_batch_c/)",
+)
