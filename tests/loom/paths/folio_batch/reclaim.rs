@@ -91,6 +91,19 @@ fn against(
     });
 }
 
+/// Takes the first from its file, behind which a store must fault.
+fn truncate_and_store(machine: &Machine) {
+    machine.truncate(0);
+    machine.write(0, 0);
+}
+
+/// Faults the first in, if it is there, and writes to it.
+fn fault_and_store(machine: &Machine) {
+    if machine.fault(0, true) {
+        machine.write(0, 0);
+    }
+}
+
 /// Every write that does not fault is in what is written out, of either.
 #[test]
 fn folio_batch_stale_writes() {
@@ -114,10 +127,7 @@ fn folio_batch_shmem_is_truncated() {
         Bound::Preemptions(3),
         From::List,
         || two_of(Mapping::Shmem),
-        |machine| {
-            machine.truncate(0);
-            machine.write(0, 0);
-        },
+        truncate_and_store,
         &[RECLAIMED, FIRST_KEPT],
     );
 }
@@ -129,10 +139,7 @@ fn folio_batch_shmem_is_truncated_while_it_waits() {
         Bound::Exhaustive,
         From::Window,
         || two_of(Mapping::Shmem),
-        |machine| {
-            machine.truncate(0);
-            machine.write(0, 0);
-        },
+        truncate_and_store,
         &[RECLAIMED, FIRST_KEPT],
     );
 }
@@ -167,11 +174,7 @@ fn folio_batch_buffers_and_a_fault() {
         Bound::Exhaustive,
         From::Window,
         with_buffers,
-        |machine| {
-            if machine.fault(0, true) {
-                machine.write(0, 0);
-            }
-        },
+        fault_and_store,
         &[RECLAIMED, FIRST_KEPT, MAPPED],
     );
 }
@@ -183,11 +186,7 @@ fn folio_batch_refault() {
         Bound::Exhaustive,
         From::Window,
         || two_of(Mapping::Swap),
-        |machine| {
-            if machine.fault(0, true) {
-                machine.write(0, 0);
-            }
-        },
+        fault_and_store,
         &[RECLAIMED, FIRST_KEPT, MAPPED],
     );
 }
