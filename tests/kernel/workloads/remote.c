@@ -79,7 +79,9 @@ static void fill(char *memory, size_t size, size_t at)
 	for (size_t i = 0; i < size / sizeof(*words); i++) {
 		size_t word = at / sizeof(*words) + i;
 
-		words[i] = zero || (mix && word / page % 3 == 1) ? 0 : (word + 1) * 0x9e3779b97f4a7c15;
+		bool none = zero || (mix && word / page % 3 == 1);
+
+		words[i] = none ? 0 : (word + 1) * 0x9e3779b97f4a7c15;
 	}
 }
 
@@ -155,10 +157,12 @@ static char *map_filled(const char *kind, unsigned long kib, size_t size, const 
 /* None was used lately, or a half of the pages, by chance. */
 static void forget_use(char *memory, unsigned long pages, bool half)
 {
+	size_t page = sysconf(_SC_PAGESIZE);
+
 	put("/proc/self/clear_refs", "1");
 	for (unsigned long i = 0; half && i < pages; i++)
 		if ((i + 1) * 0x9e3779b97f4a7c15 >> 63)
-			asm volatile("" : : "r" (*(volatile char *)(memory + i * sysconf(_SC_PAGESIZE))));
+			asm volatile("" : : "r" (*(volatile char *)(memory + i * page)));
 }
 
 static void pageout(pid_t child, char *memory, size_t size)
