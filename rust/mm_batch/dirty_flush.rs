@@ -62,20 +62,6 @@ use crate::reclaim::{
 /// C: the end of the loop in `shrink_folio_list()`, mm/vmscan.c, 7.3.
 #[inline]
 pub fn shrink_waiting<L: FolioList>(list: L, nr_pages: u32) -> u32 {
-    let taken_back = write_out(list);
-    if taken_back > nr_pages / 2 {
-        taken_back
-    } else {
-        0
-    }
-}
-
-/// Flushes for a list, and writes out those of its folios that are still what they were. Returns
-/// how many of their pages faults took back.
-///
-/// Context: as [`shrink_waiting`].
-#[inline]
-pub(crate) fn write_out<L: FolioList>(list: L) -> u32 {
     let mut taken_back = 0u32;
     let mut flushed = Flushed::flush(list);
     while let Some(folio) = flushed.next_locked() {
@@ -84,5 +70,9 @@ pub(crate) fn write_out<L: FolioList>(list: L) -> u32 {
             Err(mapped) => taken_back = taken_back.saturating_add(mapped),
         }
     }
-    taken_back
+    if taken_back > nr_pages / 2 {
+        taken_back
+    } else {
+        0
+    }
 }

@@ -27,7 +27,7 @@ use crate::{
         Collected,
         FolioBatch, //
     },
-    dirty_flush::write_out,
+    dirty_flush::shrink_waiting,
     folios::{
         FolioSet,
         FoliosWalk,
@@ -138,11 +138,12 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
     Some(clean?.vanish())
 }
 
-/// Reclaims a batch: frees what is clean, writes out what is dirty and is still what it was when it
-/// is locked again. All folios are dealt with when it returns, or were given back to C, which takes
-/// them by themselves.
+/// Reclaims a batch of `nr_pages` pages, at least 1: frees what is clean, writes out what is dirty
+/// and is still what it was when it is locked again. All folios are dealt with when it returns, or
+/// were given back to C, which takes them by themselves.
 ///
-/// Returns how many pages faults took back while they waited to be written out.
+/// Returns how many pages faults took back while they waited to be written out, if these are more
+/// than half of the batch, else 0.
 ///
 /// # Examples
 ///
@@ -160,7 +161,7 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
 ///     ..Spec::page_of(Mapping::Swap)
 /// };
 /// let machine = Machine::new(1, &[page.clone(), page]);
-/// let report = List::new(&machine, 0..2).shrink_together(|batch| shrink_batch(batch));
+/// let report = List::new(&machine, 0..2).shrink_together(|batch| shrink_batch(batch, 2));
 /// assert_eq!((report.stat.nr_reclaimed, report.flushes), (2, 1));
 /// ```
 ///
@@ -169,8 +170,8 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
 ///
 /// C: the loop in `shrink_folio_list()`, mm/vmscan.c, 7.3.
 #[inline]
-pub fn shrink_batch<B: FolioBatch>(batch: B) -> u32 {
+pub fn shrink_batch<B: FolioBatch>(batch: B, nr_pages: u32) -> u32 {
     let placed = Collected::new(batch).check_references().alloc_swap();
     let flushed = placed.unmap().flush_dirty();
-    write_out(flushed.free_clean().let_go())
+    shrink_waiting(flushed.free_clean().let_go(), nr_pages)
 }

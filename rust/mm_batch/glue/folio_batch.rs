@@ -278,8 +278,10 @@ unsafe impl FolioBatch for LockedBatch {
     }
 }
 
-/// Reclaims the folios of `ctx`'s batch, but for those that it leaves to be taken one by one, and
-/// traces how many pages faults took back.
+/// Reclaims the folios of `ctx`'s batch, of `nr_pages` pages in all, but for those that it leaves to
+/// be taken one by one.
+///
+/// Returns whether there may be another batch: false if faults took most of this one back.
 ///
 /// # Safety
 ///
@@ -291,10 +293,14 @@ unsafe impl FolioBatch for LockedBatch {
 /// Context: process context; the folios of the batch are locked, and no other of the list. May
 /// sleep, behind the unlock.
 #[export]
-pub(crate) unsafe extern "C" fn mm_batch_shrink_batch(ctx: *mut bindings::shrink_ctx) {
+pub(crate) unsafe extern "C" fn mm_batch_shrink_batch(
+    ctx: *mut bindings::shrink_ctx,
+    nr_pages: c_uint,
+) -> bool {
     // INVARIANT: By the function's requirement.
-    let taken_back = shrink_batch(LockedBatch { ctx });
+    let taken_back = shrink_batch(LockedBatch { ctx }, nr_pages);
     if taken_back > 0 {
         trace::run(FOLIO_BATCH, taken_back as usize, TAKEN_BACK);
     }
+    taken_back == 0
 }

@@ -48,24 +48,29 @@ pub(super) struct Member {
 }
 
 impl<'m> List<'m> {
-    /// Reclaims it by batches, each by `shrink`, and then those that were left one by one.
+    /// Reclaims it by batches, each by `shrink`, which is given its pages, and then those that were
+    /// left one by one. No batch comes behind one of which `shrink` says that it was taken back.
     ///
     /// # Panics
     ///
     /// If `shrink` leaves a batch locked, or a folio waiting.
-    pub fn shrink_together(self, shrink: impl Fn(Batch<'_, 'm>) -> u32) -> Report {
+    pub fn shrink_together(self, shrink: impl Fn(Batch<'_, 'm>, u32) -> u32) -> Report {
         let singly = RefCell::default();
         loop {
             self.collect(&singly);
             if self.together.borrow().is_empty() {
                 break;
             }
-            shrink(Batch {
+            let batch = Batch {
                 list: &self,
                 singly: &singly,
-            });
+            };
+            let taken_back = shrink(batch, self.pages_together());
             self.assert_none_locked("a batch ends");
             self.assert_nobody_waits();
+            if taken_back > 0 {
+                break;
+            }
         }
         let singly = singly.into_inner();
         singly
@@ -73,6 +78,11 @@ impl<'m> List<'m> {
             .rev()
             .for_each(|index| self.put_on(index));
         self.shrink_unbatched()
+    }
+
+    fn pages_together(&self) -> u32 {
+        let together = self.together.borrow();
+        together.iter().map(|one| self.folio(one.index).nr()).sum()
     }
 
     /// Locks the next folios for a batch.

@@ -215,14 +215,24 @@ impl List<'_> {
         self.note(Event::Written(index));
         let nr = u64::from(folio.nr());
         self.count(|stat| stat.vmscan_write += nr);
+        if self.relock_clean(index) {
+            self.free_clean(index);
+        }
+    }
+
+    /// Locks a folio that is clean and was unlocked, or keeps it.
+    fn relock_clean(&self, index: usize) -> bool {
+        let folio = self.folio(index);
         let busy = || folio.test(Flag::Writeback) || folio.core.is_dirty();
         if busy() || !self.trylock(index) {
-            return self.end(index, Fate::Kept);
+            self.end(index, Fate::Kept);
+            return false;
         }
         if busy() {
-            return self.end_locked(index, Fate::Kept);
+            self.end_locked(index, Fate::Kept);
+            return false;
         }
-        self.free_clean(index);
+        true
     }
 
     fn write_refused(&self, index: usize) {
@@ -250,6 +260,11 @@ impl List<'_> {
         // filemap_release_folio()
         if folio.test_and_clear(Flag::Private) {
             self.machine.put(index, 1);
+            // A batch lets go of it here (shrink_batch_release()). One by one it stays locked.
+            self.unlock(index);
+            if !self.relock_clean(index) {
+                return;
+            }
         }
         if folio.mapping().is_none() || !self.remove_mapping(index) {
             return self.end_locked(index, Fate::Kept);

@@ -48,6 +48,7 @@ static void map_neighbours(struct kunit *test, unsigned int nr)
 static void expect_gone(struct kunit *test, const struct dirty_folio *first, unsigned int nr)
 {
 	const struct reclaimed *got = &((struct dirty_flush_kunit *)test->priv)->got;
+	const unsigned int batches = DIV_ROUND_UP(nr, SWAP_CLUSTER_MAX);
 	unsigned int i;
 
 	KUNIT_EXPECT_EQ(test, got->nr_reclaimed, nr);
@@ -58,9 +59,11 @@ static void expect_gone(struct kunit *test, const struct dirty_folio *first, uns
 	KUNIT_EXPECT_FALSE(test, got->pending_at_write);
 	KUNIT_EXPECT_FALSE(test, got->pending_at_free);
 	KUNIT_EXPECT_FALSE(test, got->pending_after);
-	if (IS_ENABLED(CONFIG_X86))
-		KUNIT_EXPECT_EQ(test, got->nr_ipis,
-				batched(test) ? DIV_ROUND_UP(nr, SWAP_CLUSTER_MAX) : nr);
+	if (IS_ENABLED(CONFIG_X86)) {
+		KUNIT_EXPECT_GE(test, got->nr_ipis, batched(test) ? batches : nr);
+		/* A batch ends early where the task is to be rescheduled. */
+		KUNIT_EXPECT_LE(test, got->nr_ipis, batched(test) ? 2 * batches : nr);
+	}
 	for (i = 0; i < nr; i++) {
 		KUNIT_EXPECT_PTR_EQ_MSG(test, got->written[i], first[i].folio, "folio %u", i);
 		KUNIT_EXPECT_TRUE_MSG(test, first[i].freed, "folio %u", i);

@@ -117,7 +117,7 @@ proptest! {
                 .collect();
             (report, stored)
         };
-        let (batched, stored) = of(|list| list.shrink_together(|batch| shrink_batch(batch)));
+        let (batched, stored) = of(|list| list.shrink_together(|batch, nr| shrink_batch(batch, nr)));
         let (single, stored_singly) = of(|list| list.shrink_unbatched());
         prop_assert_eq!(&batched.fates, &single.fates);
         prop_assert!(batched.stat.nr_dirty >= single.stat.nr_dirty);
@@ -136,7 +136,7 @@ proptest! {
         };
         let machine = Machine::new(NR_CPUS, &vec![dirty; nr]);
         let list = List::new(&machine, 0..nr);
-        let report = list.shrink_together(|batch| shrink_batch(batch));
+        let report = list.shrink_together(|batch, nr| shrink_batch(batch, nr));
         prop_assert_eq!((report.stat.nr_reclaimed, report.flushes), (nr as u64, 1));
     }
 }
@@ -154,7 +154,7 @@ fn shrink(shrink: fn(Batch<'_, '_>)) -> Report {
         ..Spec::page_of(Mapping::File)
     };
     let machine = Machine::new(1, &[dirty, clean]);
-    let report = List::new(&machine, 0..2).shrink_together(|batch| {
+    let report = List::new(&machine, 0..2).shrink_together(|batch, _| {
         shrink(batch);
         0
     });
@@ -203,11 +203,37 @@ fn a_batch_that_is_dropped_is_let_go() {
     }));
 }
 
+/// A list of 40 dirty pages, of which faults take back the first `nr` while they wait.
+fn taken_back(nr: usize) -> Report {
+    let dirty = Spec {
+        pte: Some(WRITE | DIRTY),
+        translated: true,
+        ..Spec::page_of(Mapping::Swap)
+    };
+    let machine = Machine::new(NR_CPUS, &vec![dirty; 40]);
+    List::new(&machine, 0..40)
+        .meanwhile(|index, window| {
+            if index < nr && window == Window::Unlocked {
+                assert!(machine.fault(index, true));
+            }
+        })
+        .shrink_together(|batch, nr| shrink_batch(batch, nr))
+}
+
+/// One flush for the first 32, and for the others one, or one each.
+#[test]
+fn more_than_half_of_a_batch_stops_it() {
+    let report = taken_back(16);
+    assert_eq!((report.flushes, report.stat.nr_reclaimed), (2, 24));
+    let report = taken_back(17);
+    assert_eq!((report.flushes, report.stat.nr_reclaimed), (1 + 8, 23));
+}
+
 /// What is clean need not be unlocked, and what waits is looked at again: a file's is not written out.
 #[test]
 fn what_is_clean_is_freed_with_its_batch() {
     let report = shrink(|batch| {
-        shrink_batch(batch);
+        shrink_batch(batch, 2);
     });
     assert!(
         report.events.contains(&Event::Freed(1)) && report.events.contains(&Event::PagedOut(0))
@@ -230,7 +256,7 @@ fn a_file_that_is_written_to_while_it_waits_is_kept() {
                     machine.folio(index).core.mark_dirty();
                 }
             })
-            .shrink_together(|batch| shrink_batch(batch));
+            .shrink_together(|batch, nr| shrink_batch(batch, nr));
         assert_eq!(report.events.contains(&Event::PagedOut(0)), !written_to);
         let fate = if written_to {
             Fate::Kept

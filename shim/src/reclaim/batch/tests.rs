@@ -26,7 +26,7 @@ fn batch_of(flags: &'static [Flag], does: fn(&Batch<'_, '_>)) {
             ..Spec::page_of(Mapping::Swap)
         };
         let machine = Machine::new(1, &[dirty]);
-        List::new(&machine, [0]).shrink_together(|batch| {
+        List::new(&machine, [0]).shrink_together(|batch, _| {
             does(&batch);
             0
         });

@@ -83,7 +83,7 @@ fn against(
                     start();
                 }
             })
-            .shrink_together(|batch| shrink_batch(batch));
+            .shrink_together(|batch, nr| shrink_batch(batch, nr));
         let racer = started.take().expect("the first waited");
         racer.join().expect("the racer panicked");
         (0..specs.len()).for_each(|index| machine.assert_nothing_lost(index));
@@ -228,7 +228,7 @@ fn folio_batch_another_reclaimer() {
         });
         let isolated = machine.isolate(0);
         let mine = if isolated { vec![0, 1] } else { vec![1] };
-        let report = List::new(&machine, mine).shrink_together(|batch| shrink_batch(batch));
+        let report = List::new(&machine, mine).shrink_together(|batch, nr| shrink_batch(batch, nr));
         let others = other.join().expect("the other reclaimer panicked");
         (0..2).for_each(|index| machine.assert_nothing_lost(index));
         assert_eq!(report.fates[&1], Fate::Reclaimed);

@@ -114,7 +114,7 @@ fn unmap_lazyfree((folios, mm): &([Folio; 2], Mm), watch: &Watch<'_>) {
 
 fn shrink(machine: &Machine, watch: &Watch<'_>) {
     let list = List::new(machine, [0]);
-    list.shrink_together(|port| shrink_batch(Watched { port, watch }));
+    list.shrink_together(|port, nr| shrink_batch(Watched { port, watch }, nr));
 }
 
 orders! {
