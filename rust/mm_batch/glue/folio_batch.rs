@@ -278,8 +278,8 @@ unsafe impl FolioBatch for LockedBatch {
     }
 }
 
-/// Reclaims the folios of `ctx`'s batch, of `nr_pages` pages in all, but for those that it leaves to
-/// be taken one by one.
+/// Reclaims the folios of `ctx`'s batch, of `nr_pages` pages in all, but for those that it leaves
+/// to be taken one by one.
 ///
 /// Returns whether there may be another batch: false if faults took most of this one back.
 ///

@@ -222,7 +222,7 @@ fn taken_back(nr: usize) -> Report {
 
 /// One flush for the first 32, and for the others one, or one each.
 #[test]
-fn more_than_half_of_a_batch_stops_it() {
+fn a_batch_most_of_which_is_taken_back_is_the_last() {
     let report = taken_back(16);
     assert_eq!((report.flushes, report.stat.nr_reclaimed), (2, 24));
     let report = taken_back(17);

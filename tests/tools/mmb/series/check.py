@@ -99,11 +99,12 @@ class Table:
         return max(codes)
 
 
-def of_moved_line(said, lines):
-    """Whether checkpatch complains of a line of the kernel's own, which the patch has taken from elsewhere."""
+def of_the_kernels(said, lines):
+    """Whether checkpatch complains of a line of the kernel's own, beside a change or taken from elsewhere by it."""
     where = re.match(r"-:(\d+): (?:WARNING|CHECK): ", said)
     line = lines[int(where[1]) - 1] if where else ""
-    return line.startswith("+") and line[1:].strip() in {old[1:].strip() for old in lines if old.startswith("-")}
+    moved = {old[1:].strip() for old in lines if old.startswith("-")}
+    return line.startswith(" ") or (line.startswith("+") and line[1:].strip() in moved)
 
 
 def checkpatch(tree, patch, ignored=IGNORED):
@@ -115,7 +116,7 @@ def checkpatch(tree, patch, ignored=IGNORED):
                    "--ignore", ignored, "-"]
         done = subprocess.run(command, stdin=mail, capture_output=True, text=True)
     said = (done.stdout + done.stderr).strip().splitlines()
-    found = [line for line in said if not of_moved_line(line, patch.read_text().splitlines())]
+    found = [line for line in said if not of_the_kernels(line, patch.read_text().splitlines())]
     broken = done.returncode and not said
     return (FAIL, "; ".join(found) or f"exit code {done.returncode}") if found or broken else (PASS, "nothing found")
 
