@@ -27,7 +27,7 @@ help: ## this list
 test: ## unit, property, differential, compile-fail and doc tests, loom models, shuttle (2 min; no root, no kernel)
 	@tests/tools/test all
 
-loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (15 s)
+loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (40 s)
 	@tests/tools/test loom "$$T" "$$REPLAY"
 
 shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (10 s)
