@@ -78,7 +78,6 @@ static void fill(char *memory, size_t size, size_t at)
 
 	for (size_t i = 0; i < size / sizeof(*words); i++) {
 		size_t word = at / sizeof(*words) + i;
-
 		bool none = zero || (mix && word / page % 3 == 1);
 
 		words[i] = none ? 0 : (word + 1) * 0x9e3779b97f4a7c15;

@@ -100,6 +100,15 @@ fn spec() -> impl Strategy<Value = Spec> {
         )
 }
 
+/// A dirty page that a CPU can write to.
+fn dirty() -> Spec {
+    Spec {
+        pte: Some(WRITE | DIRTY),
+        translated: true,
+        ..Spec::page_of(Mapping::Swap)
+    }
+}
+
 proptest! {
     #![proptest_config(crate::cases(1024))]
 
@@ -129,12 +138,7 @@ proptest! {
     /// Where nothing is in the way, there is one flush for 32.
     #[test]
     fn a_batch_has_one_flush(nr in 1usize..33) {
-        let dirty = Spec {
-            pte: Some(WRITE | DIRTY),
-            translated: true,
-            ..Spec::page_of(Mapping::Swap)
-        };
-        let machine = Machine::new(NR_CPUS, &vec![dirty; nr]);
+        let machine = Machine::new(NR_CPUS, &vec![dirty(); nr]);
         let list = List::new(&machine, 0..nr);
         let report = list.shrink_together(|batch, nr| shrink_batch(batch, nr));
         prop_assert_eq!((report.stat.nr_reclaimed, report.flushes), (nr as u64, 1));
@@ -143,17 +147,12 @@ proptest! {
 
 /// Reclaims a dirty page and a clean one of a file by `shrink`.
 fn shrink(shrink: fn(Batch<'_, '_>)) -> Report {
-    let dirty = Spec {
-        pte: Some(WRITE | DIRTY),
-        translated: true,
-        ..Spec::page_of(Mapping::Swap)
-    };
     let clean = Spec {
         pte: Some(0),
         dirty: false,
         ..Spec::page_of(Mapping::File)
     };
-    let machine = Machine::new(1, &[dirty, clean]);
+    let machine = Machine::new(1, &[dirty(), clean]);
     let report = List::new(&machine, 0..2).shrink_together(|batch, _| {
         shrink(batch);
         0
@@ -205,12 +204,7 @@ fn a_batch_that_is_dropped_is_let_go() {
 
 /// A list of 40 dirty pages, of which faults take back the first `nr` while they wait.
 fn taken_back(nr: usize) -> Report {
-    let dirty = Spec {
-        pte: Some(WRITE | DIRTY),
-        translated: true,
-        ..Spec::page_of(Mapping::Swap)
-    };
-    let machine = Machine::new(NR_CPUS, &vec![dirty; 40]);
+    let machine = Machine::new(NR_CPUS, &vec![dirty(); 40]);
     List::new(&machine, 0..40)
         .meanwhile(|index, window| {
             if index < nr && window == Window::Unlocked {
