@@ -161,7 +161,8 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
 ///     ..Spec::page_of(Mapping::Swap)
 /// };
 /// let machine = Machine::new(1, &[page.clone(), page]);
-/// let report = List::new(&machine, 0..2).shrink_together(|batch| shrink_batch(batch, 2));
+/// let list = List::new(&machine, 0..2);
+/// let report = list.shrink_together(|batch, nr_pages| shrink_batch(batch, nr_pages));
 /// assert_eq!((report.stat.nr_reclaimed, report.flushes), (2, 1));
 /// ```
 ///
