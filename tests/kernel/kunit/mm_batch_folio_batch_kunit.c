@@ -239,6 +239,158 @@ static void test_batch_lazyfree(struct kunit *test)
 	unmap_dirty(test);
 }
 
+/* Of a file that has all pages in the page cache, these. */
+struct cached {
+	unsigned int nr;
+	unsigned char index[4];
+};
+
+#define CACHED_PAGES	70
+#define LARGE_INDEX	8	/* the first page of the only large folio */
+#define LARGE_ORDER	2
+
+static bool on_list(const struct cached *list, pgoff_t index)
+{
+	unsigned int i;
+
+	/* The pages of a large folio are one entry. */
+	if (index - LARGE_INDEX < BIT(LARGE_ORDER))
+		index = LARGE_INDEX;
+	for (i = 0; i < list->nr; i++)
+		if (list->index[i] == index)
+			return true;
+	return false;
+}
+
+/* Those of the list leave a shadow, and the others are still there. Of a bug, the file is left. */
+static void expect_removed(struct kunit *test, struct address_space *mapping,
+			   const struct cached *list)
+{
+	unsigned long left = 0;
+	pgoff_t i;
+
+	for (i = 0; i < CACHED_PAGES; i++) {
+		struct folio *folio = xa_load(&mapping->i_pages, i);
+
+		left += !on_list(list, i);
+		if (on_list(list, i) == xa_is_value(folio))
+			continue;
+		KUNIT_FAIL_AND_ABORT(test, "list from %u: page %lu is %s", list->index[0], i,
+				     xa_is_value(folio) ? "gone" : "still there");
+	}
+	KUNIT_EXPECT_EQ(test, mapping->nrpages, left);
+}
+
+/* Pages of a file that nobody maps: those of the list leave the page cache, and no others. */
+static void test_batch_page_cache(struct kunit *test)
+{
+	/* Where nodes of the XArray begin and end, gaps, backwards, and around a large folio. */
+	static const struct cached lists[] = {
+		{ 3, { 0, 1, 2 } }, { 3, { 1, 2, 3 } }, { 1, { 1 } },
+		{ 3, { 62, 63, 64 } }, { 3, { 63, 64, 65 } }, { 2, { 64, 65 } },
+		{ 4, { 0, 2, 3, 66 } }, { 4, { 1, 63, 65, 2 } }, { 3, { 5, 4, 3 } },
+		{ 3, { 7, LARGE_INDEX, 12 } }, { 2, { LARGE_INDEX, 1 } },
+	};
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i, j, pages;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		struct file *file = diskless_file(test, CACHED_PAGES);
+		struct folio *folios[CACHED_PAGES];
+		pgoff_t at;
+
+		for (at = 0; at < CACHED_PAGES; at += folio_nr_pages(folios[at]))
+			folios[at] = add_to_page_cache(test, file, at,
+						       at == LARGE_INDEX ? LARGE_ORDER : 0);
+		for (j = 0, pages = 0; j < lists[i].nr; j++) {
+			struct folio *folio = folios[lists[i].index[j]];
+
+			k->folios[k->nr++] = (struct dirty_folio) { .folio = folio };
+			pages += folio_nr_pages(folio);
+		}
+		reclaim_list(test, k->folios, k->nr);
+		KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, pages);
+		KUNIT_EXPECT_EQ(test, k->got.nr_scanned, pages);
+		for (j = 0; j < k->nr; j++)
+			KUNIT_EXPECT_TRUE_MSG(test, k->folios[j].freed, "folio %u", j);
+		k->nr = 0;
+		expect_removed(test, file->f_mapping, &lists[i]);
+		truncate_inode_pages(file->f_mapping, 0);
+		KUNIT_EXPECT_TRUE(test, mapping_empty(file->f_mapping));
+		KUNIT_EXPECT_EQ(test, file->f_mapping->nrpages, 0);
+		fput(file);
+	}
+}
+
+/* Who has page tables of its own for an mm: what it is told will be cleared. */
+struct told {
+	struct mmu_notifier notifier;
+	struct task_struct *task;
+	DECLARE_BITMAP(pages, MAX_DIRTY);
+	unsigned int nr, nr_twice, nr_outside, nr_may_block;
+};
+
+static int note_told(struct mmu_notifier *notifier, const struct mmu_notifier_range *range)
+{
+	struct told *told = container_of(notifier, struct told, notifier);
+	unsigned long addr;
+
+	if (current != told->task)
+		return 0;
+	told->nr++;
+	told->nr_may_block += mmu_notifier_range_blockable(range);
+	for (addr = range->start; addr < range->end; addr += PAGE_SIZE) {
+		const unsigned long i = (addr - SZ_1G) / PAGE_SIZE;
+
+		if (i >= MAX_DIRTY)
+			told->nr_outside++;
+		else if (__test_and_set_bit(i, told->pages))
+			told->nr_twice++;
+	}
+	return 0;
+}
+
+static const struct mmu_notifier_ops told_ops = {
+	.invalidate_range_start = note_told,
+};
+
+/*
+ * It is told of what goes, once, and of nothing that stays: neighbours on the list by one range.
+ * A batch must not make it wait.
+ */
+static void test_batch_notifier(struct kunit *test)
+{
+	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
+	/* Of every ten folios, from the first: how many are on the list. */
+	const unsigned int nr = 60, of = 10, together = 4;
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i, listed = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, told);
+	map_neighbours(test, nr);
+	for (i = 0; i < nr; i++)
+		if (i % of < together)
+			swap(k->folios[listed++], k->folios[i]);
+	told->task = current;
+	told->notifier.ops = &told_ops;
+	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&told->notifier, current->mm), 0);
+	reclaim_list(test, k->folios, listed);
+	mmu_notifier_unregister(&told->notifier, current->mm);
+
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, listed);
+	/* A batch ends early where the task is to be rescheduled. */
+	KUNIT_EXPECT_GE(test, told->nr, batched(test) ? listed / together : listed);
+	KUNIT_EXPECT_LE(test, told->nr, batched(test) ? listed / 2 : listed);
+	KUNIT_EXPECT_EQ(test, told->nr_may_block, batched(test) ? 0 : told->nr);
+	KUNIT_EXPECT_EQ(test, told->nr_twice, 0);
+	KUNIT_EXPECT_EQ(test, told->nr_outside, 0);
+	for (i = 0; i < nr; i++)
+		KUNIT_EXPECT_EQ_MSG(test, test_bit(i, told->pages), i % of < together,
+				    "page %u", i);
+	expect_contents(test);
+	unmap_dirty(test);
+}
+
 static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_lists, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_gaps, batch_mode_gen_params),
@@ -246,6 +398,8 @@ static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_referenced, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_mixed, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_lazyfree, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_page_cache, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_notifier, batch_mode_gen_params),
 	{}
 };
 

@@ -165,24 +165,40 @@ static const struct file_operations page_cache_fops = {
 	.mmap_prepare = page_cache_mmap,
 };
 
-/* A file without a disk, all of whose pages are one folio. */
-static inline struct file *page_cache_file(struct kunit *test)
+/* A file without a disk, of so many pages. */
+static inline struct file *diskless_file(struct kunit *test, unsigned long nr_pages)
 {
-	struct folio *folio;
 	struct file *file;
-	int error;
 
 	file = anon_inode_create_getfile("mm_batch", &page_cache_fops, NULL, O_RDWR, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
 	mapping_set_large_folios(file->f_mapping);
-	i_size_write(file_inode(file), LENGTH);
-	folio = filemap_alloc_folio(GFP_KERNEL | __GFP_ZERO, ORDER, NULL);
+	i_size_write(file_inode(file), nr_pages * PAGE_SIZE);
+	return file;
+}
+
+/* One folio more of such a file. */
+static inline struct folio *add_to_page_cache(struct kunit *test, struct file *file, pgoff_t index,
+					      unsigned int order)
+{
+	struct folio *folio = filemap_alloc_folio(GFP_KERNEL | __GFP_ZERO, order, NULL);
+	int error;
+
 	KUNIT_ASSERT_NOT_NULL(test, folio);
-	error = filemap_add_folio(file->f_mapping, folio, 0, GFP_KERNEL);
+	error = filemap_add_folio(file->f_mapping, folio, index, GFP_KERNEL);
 	KUNIT_ASSERT_EQ(test, error, 0);
 	folio_mark_uptodate(folio);
 	folio_unlock(folio);
 	folio_put(folio);
+	return folio;
+}
+
+/* A file all of whose pages are one folio. */
+static inline struct file *page_cache_file(struct kunit *test)
+{
+	struct file *file = diskless_file(test, NR);
+
+	add_to_page_cache(test, file, 0, ORDER);
 	return file;
 }
 
