@@ -25,6 +25,7 @@ use crate::{
 use kernel::{
     bindings::{
         self,
+        mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
         mm_batch_run_outcome_MM_BATCH_RUN_TAKEN_BACK as TAKEN_BACK,
         mm_batch_run_path_MM_BATCH_RUN_FOLIO_BATCH as FOLIO_BATCH, //
     },
@@ -299,6 +300,7 @@ pub(crate) unsafe extern "C" fn mm_batch_shrink_batch(
 ) -> bool {
     // INVARIANT: By the function's requirement.
     let taken_back = shrink_batch(LockedBatch { ctx }, nr_pages);
+    trace::run(FOLIO_BATCH, nr_pages as usize, DONE);
     if taken_back > 0 {
         trace::run(FOLIO_BATCH, taken_back as usize, TAKEN_BACK);
     }

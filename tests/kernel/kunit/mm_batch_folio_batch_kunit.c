@@ -368,9 +368,12 @@ static void test_batch_notifier(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, told);
 	map_neighbours(test, nr);
-	for (i = 0; i < nr; i++)
-		if (i % of < together)
-			swap(k->folios[listed++], k->folios[i]);
+	for (i = 0; i < nr; i++) {
+		if (i % of >= together)
+			continue;
+		swap(k->folios[listed], k->folios[i]);
+		listed++;
+	}
 	told->task = current;
 	told->notifier.ops = &told_ops;
 	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&told->notifier, current->mm), 0);
@@ -381,7 +384,8 @@ static void test_batch_notifier(struct kunit *test)
 	/* A batch ends early where the task is to be rescheduled. */
 	KUNIT_EXPECT_GE(test, told->nr, batched(test) ? listed / together : listed);
 	KUNIT_EXPECT_LE(test, told->nr, batched(test) ? listed / 2 : listed);
-	KUNIT_EXPECT_EQ(test, told->nr_may_block, batched(test) ? 0 : told->nr);
+	/* Alone goes who has to wait for a cluster of slots. */
+	KUNIT_EXPECT_LE(test, told->nr_may_block, batched(test) ? 1 : told->nr);
 	KUNIT_EXPECT_EQ(test, told->nr_twice, 0);
 	KUNIT_EXPECT_EQ(test, told->nr_outside, 0);
 	for (i = 0; i < nr; i++)

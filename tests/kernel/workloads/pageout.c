@@ -10,8 +10,8 @@
  * differs. 2cpu: another CPU has run in the same mm, and may have its translations.
  * 16writers: each of 16 CPUs has written to all of the memory, and but for the first
  * goes on writing elsewhere in the same mm. FILE: a shared mapping of it instead of
- * anonymous memory, in folios of whatever size. CGROUP: entered first, and reclaimed
- * from by its memory.reclaim instead of MADV_PAGEOUT.
+ * anonymous memory, in folios of whatever size, if it is not "-". CGROUP: entered first,
+ * and reclaimed from by its memory.reclaim instead of MADV_PAGEOUT.
  *
  * Prints the nanoseconds in that, the pages, how many of them are still mapped, the
  * first CPU's idle ticks, and how often CPUs were interrupted to flush, for FILE until
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 	two = argc > 5 && !strcmp(argv[5], "2cpu");
 	if (argc > 5 && !two)
 		writers = strtoul(argv[5], &end, 10);
-	file = argc > 6 ? argv[6] : NULL;
+	file = argc > 6 && strcmp(argv[6], "-") ? argv[6] : NULL;
 	group = argc > 7 ? argv[7] : NULL;
 	if (argc < 4 || argc > 8 || (strcmp(argv[3], "whole") && strcmp(argv[3], "split")) ||
 	    (argc > 4 && !data && strcmp(argv[4], "zero")) ||

@@ -43,14 +43,15 @@ whole() {
 
 whole_units() { echo $pages; }
 
-# flushes FOLIO_KIB MIB CPUS: sets $value to the flushes that were done for dirty folios, by the folios paged out.
+# flushes FOLIO_KIB MIB CPUS [cgroup]: sets $value to the flushes that were done for dirty folios, by the folios paged
+# out, and the locks that rmap walks took, by the pages.
 flushes() {
 	echo 1 >$meter/reset
-	out=$(/pageout "$2" "$1" whole data "$3writers" 2>&1) || fail "$out"
+	out=$(/pageout "$2" "$1" whole data "$3writers" ${4:+- /sys/fs/cgroup/row} 2>&1) || fail "$out"
 	set -- "$1" $out
 	[ $(($8 - ${10})) -ge $(($8 / 100 * 95)) ] || fail "${10} of $8 pages are still mapped"
-	value=$(awk -v pages=$(($8 - ${10})) -v each=$(($1 / 4)) '{ is[$1] = $2 }
-		END { printf "%.6f", is["flush_dirty_done"] / (pages / each) }' $meter/stats)
+	value=$(awk -v pages=$(($8 - ${10})) -v each=$(($1 / 4)) '{ is[$1] = $2 } END {
+		printf "%.6f %.6f", is["flush_dirty_done"] / (pages / each), is["rmap_locks"] / pages }' $meter/stats)
 }
 
 # dirty_file MIB CPUS [cgroup]: sets $value to the flushes that were done, and the interrupts of CPUs to flush, each by

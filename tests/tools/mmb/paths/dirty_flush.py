@@ -13,7 +13,7 @@ pageout-: 256 MiB of anonymous memory (64 in a short run), aligned to PMDs, are 
 given to madvise(MADV_PAGEOUT) by the first, while each of the others writes elsewhere in the same mm, every 2 ms, so
 that no CPU forgets its translations. flushes_per_dirty_folio is how many flushes were done, that is how often
 arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter). MADV_PAGEOUT reclaims a PMD at a
-time, so that 512 folios take 16 flushes.
+time, so that 512 folios take 16 flushes. rmap_locks_per_page is how often rmap walks locked an anon_vma or a file.
 
 victim-: three threads of the same mm read at random over 16 MiB that are locked, each on a CPU of its own, while the
 fourth CPU gives 256 MiB (64 in a short run) of 4 KiB folios to MADV_PAGEOUT, or reclaims as much of the cgroup that
@@ -55,9 +55,9 @@ STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False
           for cpus, seconds in ((4, 12), (16, 60))}
 
 
-def pageout(name, kib, cpus=2, at_most=NONE, **kw):
-    return counting(f"pageout-{name}", f"flushes {kib} {{anon_mib}} {cpus}", "dirty folio", WRITERS[cpus],
-                    [Counter("flushes_per_dirty_folio", at_most)], **kw)
+def pageout(name, kib, cpus=2, at_most=NONE, locks=NONE, how="", **kw):
+    return counting(name, f"flushes {kib} {{anon_mib}} {cpus} {how}".strip(), "dirty folio", WRITERS[cpus],
+                    [Counter("flushes_per_dirty_folio", at_most), Counter("rmap_locks_per_page", locks)], **kw)
 
 
 def victim(name, how=""):
@@ -83,11 +83,12 @@ RATES = ("tlb_shootdowns_per_stolen", "call_ipis_per_stolen", "dirty_flushes_per
 BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "oom_kills", "seconds", "bogo_ops")
 
 
-def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, **kw):
+def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, boot=None, **kw):
     counters = [*(Counter(rate, less=replace(NONE, release=required), aim=aim)
                   for rate, required, aim in zip(RATES, *reductions)), *map(Counter, BESIDE)]
     after = (f"floor {cpus}\n" if floor else "") + f"batches {cpus} {lru} {pages}"
-    return counting(workload, f"stress {cpus} {lru} {pages}", "page stolen", STRESS[cpus], counters, after=after, **kw)
+    return counting(workload, f"stress {cpus} {lru} {pages}", "page stolen", boot or STRESS[cpus], counters, after=after,
+                    **kw)
 
 
 def timed(workload, cpus, lru, seconds):
@@ -118,12 +119,12 @@ PATH = Path(
     rows=(
         whole("4k", 4),
         whole("64k", 64),
-        pageout("2cpu", 4, at_most=FEW),
-        pageout("16k", 16, full_only=True),
-        pageout("64k", 64, full_only=True),
-        pageout("2m", 2048, full_only=True),
-        pageout("4cpu", 4, 4, FEW),
-        pageout("16cpu", 4, 16, FEW, full_only=True),
+        pageout("pageout-2cpu", 4, at_most=FEW),
+        pageout("pageout-16k", 16, full_only=True),
+        pageout("pageout-64k", 64, full_only=True),
+        pageout("pageout-2m", 2048, full_only=True),
+        pageout("pageout-4cpu", 4, 4, FEW),
+        pageout("pageout-16cpu", 4, 16, FEW, full_only=True),
         victim("4cpu"),
         victim("4cpu-reclaim", "cgroup"),
         dirty_file("pageout-4cpu"),

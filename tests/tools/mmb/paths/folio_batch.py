@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """folio_batch: up to 32 folios through reclaim at once."""
 
+from dataclasses import replace
+
 from .anon_unmap import PAGEOUT
+from .dirty_flush import FEW, STRESS, pageout, stress
 from .model import NONE, Boot, KunitBoot, Limits, Path, Row, remote
 
 ABOUT = """`off` takes one folio through all of reclaim and then the next, which is all that 7.3 has; `Rust` up to 32 at
@@ -17,7 +20,10 @@ and of three pages one has zeroes.
 chance, was used lately, and two fifths of all are reclaimed. -gen: with LRU_GEN.
 
 in-ttu-: of the same, by MADV_PAGEOUT of the task's own memory, instructions per page in try_to_unmap(), or in
-try_to_unmap_folios(), by the meter."""
+try_to_unmap_folios(), by the meter.
+
+batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what stress-ng- is
+to dirty_flush, which is off there: batches have their own flush."""
 
 RAM_DISK = "brd.rd_nr=1 brd.rd_size=327680"
 FOLIOS = Boot("folios", "remote.sh", disk=True, loops=False, profiled=False, arguments=RAM_DISK, seconds=3)
@@ -38,6 +44,18 @@ def in_ttu(name, content, kib):
     return Row(f"in-ttu-{name}", f"pageout {content} {kib} {{anon_mib}} whole", "insn_per_page_ttu",
                "page in try_to_unmap()", PAGEOUT, TWIN, more=("insn_total",))
 
+
+def locks(at_most):
+    """Of rmap walks, per page: for 32 at once, a thirty-second of one, or of two."""
+    return Limits(release=at_most, distro=at_most, noinline=at_most, better_c=at_most)
+
+
+ALONE = replace(STRESS[4], name="stress-ng-4cpu-batch", arguments="mm_batch.anon_unmap=rust mm_batch.dirty_flush=off")
+# Shootdowns, call IPIs, dirty flushes: as dirty_flush by itself at least.
+REDUCTIONS = {
+    "gen": ((86, 87, 90), (92, 92, 96)),
+    "classic": ((78, 80, 85), (80, 85, 90)),
+}
 
 KUNIT = "guest_mm_batch_folio_batch"
 # x86 puts a flush off only if another CPU has the mm.
@@ -62,6 +80,9 @@ PATH = Path(
         in_ttu("data-4k", "data", 4),
         in_ttu("zero-16k", "zero", 16),
         in_ttu("zero-64k", "zero", 64),
+        pageout("batch-2cpu", 4, at_most=FEW, locks=locks(0.035)),
+        pageout("batch-2cpu-reclaim", 4, at_most=FEW, locks=locks(0.09), how="cgroup"),
+        *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], boot=ALONE) for lru in REDUCTIONS),
     ),
     timed=(*(remote(f"batch-{content}-4k", "anon", 4, content) for content in ("zero", "data")),
            remote("batch-anon-4k-reclaim", "anon", 4, how="reclaim"),

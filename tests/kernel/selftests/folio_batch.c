@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What goes on beside reclaim that takes folios of one page together: others fork, lock, move and
+ * split what is reclaimed, or take its swap away; the limit of swap is met among them; and of a
+ * file some pages go and others stay. Every byte must be there, and what is locked must stay.
+ *
+ *	folio_batch FOLDER [SECONDS]
+ *
+ * so long for each, 2 without. FOLDER is on a disk.
+ *
+ * Needs root; cgroup2 on /sys/fs/cgroup; and swap on block devices that can be switched off and on.
+ */
+
+#define _GNU_SOURCE
+#include "anon_unmap_race.h"
+
+#define SIZE PMD
+#define FILE_PAGES 70
+/* The first pages are the disturber's. */
+#define ITS FOLIO
+
+static char *single_pages(void)
+{
+	char *at = map(reserve(), SIZE, MAP_PRIVATE);
+
+	if (madvise(at, SIZE, MADV_NOHUGEPAGE))
+		ksft_exit_fail_msg("MADV_NOHUGEPAGE: %s\n", strerror(errno));
+	fill_on(at, SIZE, 1);
+	return at;
+}
+
+struct disturber {
+	const char *what;
+	/* One round; whether all was as it must be. */
+	bool (*disturb)(char *at);
+	char *at;
+	unsigned long rounds, wrong;
+};
+
+/* Has the lock that rmap walks want, and looks at its copy. */
+static bool fork_and_exit(char *at)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(!each_byte(at, ITS, 1));
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+static bool swap_off_and_on(char *at)
+{
+	swap_all_in();
+	return each_byte(at, ITS, 1);
+}
+
+static bool lock_and_unlock(char *at)
+{
+	bool right;
+
+	if (mlock(at, ITS))
+		ksft_exit_fail_msg("mlock: %s\n", strerror(errno));
+	right = count(at, ITS / PAGE, PM_PRESENT) == ITS / PAGE;
+	usleep(500);
+	right &= count(at, ITS / PAGE, PM_PRESENT) == ITS / PAGE;
+	munlock(at, ITS);
+	return right;
+}
+
+static bool move_and_back(char *at)
+{
+	static char *elsewhere;
+	const int how = MREMAP_MAYMOVE | MREMAP_FIXED;
+	bool right;
+
+	if (!elsewhere)
+		elsewhere = reserve();
+	if (mremap(at, ITS, ITS, how, elsewhere) != elsewhere)
+		ksft_exit_fail_msg("mremap: %s\n", strerror(errno));
+	right = each_byte(elsewhere, ITS, 1);
+	if (mremap(elsewhere, ITS, ITS, how, at) != at)
+		ksft_exit_fail_msg("mremap: %s\n", strerror(errno));
+	return right;
+}
+
+static bool split_and_merge(char *at)
+{
+	if (mprotect(at + ITS / 4, ITS / 2, PROT_READ) ||
+	    mprotect(at + ITS / 4, ITS / 2, PROT_READ | PROT_WRITE))
+		ksft_exit_fail_msg("mprotect: %s\n", strerror(errno));
+	return each_byte(at, ITS, 1);
+}
+
+static struct disturber disturbers[] = {
+	{ .what = "forked", .disturb = fork_and_exit },
+	{ .what = "brought back by swapoff", .disturb = swap_off_and_on },
+	{ .what = "locked", .disturb = lock_and_unlock },
+	{ .what = "moved", .disturb = move_and_back },
+	{ .what = "split", .disturb = split_and_merge },
+};
+
+#define DISTURBERS (sizeof(disturbers) / sizeof(*disturbers))
+
+static void *disturb_on(void *data)
+{
+	struct disturber *d = data;
+
+	for (; !atomic_load(&stop); d->rounds++)
+		d->wrong += !d->disturb(d->at);
+	return NULL;
+}
+
+static void test_disturbed(struct disturber *d)
+{
+	unsigned long before = vmstat("pswpout"), out = 0;
+	struct timespec start;
+	pthread_t thread;
+	bool all;
+
+	d->at = single_pages();
+	stop = false;
+	if (pthread_create(&thread, NULL, disturb_on, d))
+		ksft_exit_fail_msg("pthread_create\n");
+	for (start = begin(); !out_of_time(start, out && d->rounds > 2);) {
+		/* It is locked, or not there, at times. */
+		if (madvise(d->at, ITS, MADV_PAGEOUT) && errno != EINVAL && errno != ENOMEM)
+			ksft_exit_fail_msg("MADV_PAGEOUT: %s\n", strerror(errno));
+		pageout(d->at + ITS, SIZE - ITS);
+		d->wrong += !each_byte(d->at + ITS, SIZE - ITS, ITS / PAGE + 1);
+		reclaim_once("2M swappiness=max");
+		d->wrong += !each_byte(d->at + ITS, SIZE - ITS, ITS / PAGE + 1);
+		out = vmstat("pswpout") - before;
+	}
+	end(thread);
+	all = each_byte(d->at, SIZE, 1);
+	ksft_print_msg("%lu pages out, %lu rounds, %lu wrong\n", out, d->rounds, d->wrong);
+	ksft_test_result(out && d->rounds > 2 && !d->wrong && all, "pages are %s meanwhile\n",
+			 d->what);
+	munmap(d->at, SIZE);
+}
+
+/* A number by its name in a file of our cgroup. */
+static unsigned long of_cgroup(const char *file, const char *name)
+{
+	unsigned long number, found = 0;
+	char path[96], this[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", cgroup, file);
+	f = fopen(path, "r");
+	while (f && fscanf(f, "%63s %lu", this, &number) == 2)
+		if (!strcmp(this, name))
+			found = number;
+	if (!f || fclose(f))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	return found;
+}
+
+/* As many pages are swapped as may be, and each of the others is an event. */
+static void test_limit(void)
+{
+	static const unsigned int allowed = 40, size = 100 * PAGE;
+	unsigned int out, events;
+	char path[96], text[32];
+	bool right;
+	char *at;
+
+	snprintf(path, sizeof(path), "%s/memory.swap.max", cgroup);
+	snprintf(text, sizeof(text), "%lu", allowed * PAGE);
+	write_to(path, text);
+	at = single_pages();
+	events = of_cgroup("memory.swap.events", "max");
+	pageout(at, size);
+	events = of_cgroup("memory.swap.events", "max") - events;
+	out = swapped(at, size);
+	write_to(path, "max");
+	right = each_byte(at, SIZE, 1);
+	ksft_print_msg("%u pages out, %u events\n", out, events);
+	ksft_test_result(out == allowed && events == size / PAGE - allowed && right,
+			 "the limit of swap is met\n");
+	munmap(at, SIZE);
+}
+
+/* From page @first on so many pages go, and no others; all is there when the file is read. */
+static void test_file(const char *folder, unsigned int first, unsigned int nr)
+{
+	static char block[PAGE];
+	unsigned char there[FILE_PAGES];
+	unsigned int wrong = FILE_PAGES;
+	struct timespec start;
+	char path[96];
+	char *at;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/folio_batch", folder);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	/* One by one, or folios are large. */
+	for (unsigned int i = 0; fd >= 0 && i < FILE_PAGES; i++) {
+		memset(block, i + 1, PAGE);
+		if (write(fd, block, PAGE) != (ssize_t)PAGE)
+			ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	}
+	if (fd < 0 || fsync(fd))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	at = mmap(NULL, FILE_PAGES * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED || !each_byte(at, FILE_PAGES * PAGE, 1))
+		ksft_exit_fail_msg("%s: not what was written\n", path);
+	/* The journal may have a reference yet. */
+	for (start = begin(); wrong && !out_of_time(start, true);) {
+		pageout(at + first * PAGE, nr * PAGE);
+		if (mincore(at, FILE_PAGES * PAGE, there))
+			ksft_exit_fail_msg("mincore: %s\n", strerror(errno));
+		wrong = 0;
+		for (unsigned int i = 0; i < FILE_PAGES; i++)
+			wrong += (there[i] & 1) == (i - first < nr);
+	}
+	if (!each_byte(at, FILE_PAGES * PAGE, 1))
+		wrong = FILE_PAGES;
+	munmap(at, FILE_PAGES * PAGE);
+	if (ftruncate(fd, 0) || close(fd) || unlink(path))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	ksft_test_result(!wrong, "of a file, %u pages from page %u on\n", nr, first);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		ksft_exit_fail_msg("usage: folio_batch FOLDER [SECONDS]\n");
+	if (argc > 2)
+		seconds = atoi(argv[2]);
+	ksft_print_header();
+	ksft_set_plan(DISTURBERS + 5);
+	begin_anon();
+	test_limit();
+	test_file(argv[1], 0, 3);
+	test_file(argv[1], 1, 3);
+	test_file(argv[1], 63, 1);
+	test_file(argv[1], 64, 5);
+	for (unsigned int i = 0; i < DISTURBERS; i++)
+		test_disturbed(&disturbers[i]);
+	ksft_finished();
+}
