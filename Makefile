@@ -30,7 +30,7 @@ test: ## unit, property, differential, compile-fail and doc tests, loom models, 
 loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one interleaving of it (40 s)
 	@tests/tools/test loom "$$T" "$$REPLAY"
 
-shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (10 s)
+shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (25 s)
 	@tests/tools/test shuttle "$$T" "$$REPLAY"
 
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (20 min)

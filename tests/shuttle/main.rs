@@ -8,6 +8,10 @@
 
 #[cfg(shuttle)]
 mod dirty_flush;
+#[cfg(shuttle)]
+mod folio_batch;
+#[cfg(shuttle)]
+mod reclaimers;
 
 /// So that a run without the cfg says what it did not do.
 #[cfg(not(shuttle))]

@@ -69,6 +69,7 @@ impl<'m> List<'m> {
             self.assert_none_locked("a batch ends");
             self.assert_nobody_waits();
             if taken_back > 0 {
+                self.note(Event::TakenBack(taken_back));
                 break;
             }
         }
