@@ -11,7 +11,8 @@
  * 16writers: each of 16 CPUs has written to all of the memory, and but for the first
  * goes on writing elsewhere in the same mm. FILE: a shared mapping of it instead of
  * anonymous memory, in folios of whatever size, if it is not "-". CGROUP: entered first,
- * and reclaimed from by its memory.reclaim instead of MADV_PAGEOUT.
+ * and reclaimed from by its memory.reclaim instead of MADV_PAGEOUT; anonymous memory is
+ * cold then, as reclaim passes over what was used lately.
  *
  * Prints the nanoseconds in that, the pages, how many of them are still mapped, the
  * first CPU's idle ticks, and how often CPUs were interrupted to flush, for FILE until
@@ -166,6 +167,8 @@ int main(int argc, char **argv)
 		usleep(200000);
 	}
 
+	if (group && !file && madvise(memory, size, MADV_COLD))
+		err(1, "madvise");
 	idle = idle_ticks();
 	interrupts = vmstat(FLUSHED);
 	start = now();

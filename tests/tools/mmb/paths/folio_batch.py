@@ -66,7 +66,7 @@ PATH = Path(
     about=ABOUT,
     rows=(
         whole("zero-4k", "remote anon 4 64 zero pageout", 1.48, 1.65),
-        whole("data-4k", "remote anon 4 64 data pageout", 1.29, 1.42),
+        whole("data-4k", "remote anon 4 64 data pageout", 1.30, 1.42),
         whole("ext4-4k-reclaim", "remote file 4 32 data reclaim", 1.42, 1.65),
         whole("anon-4k-reclaim", "remote anon 4 64 data reclaim", 1.38, 1.52),
         whole("anon-4k-forked", "remote anon 4 64 mix reclaim-forked", 1.60, 1.80),
