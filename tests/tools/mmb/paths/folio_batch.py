@@ -81,7 +81,7 @@ PATH = Path(
         in_ttu("zero-16k", "zero", 16),
         in_ttu("zero-64k", "zero", 64),
         pageout("batch-2cpu", 4, at_most=FEW, locks=locks(0.035)),
-        pageout("batch-2cpu-reclaim", 4, at_most=FEW, locks=locks(0.09), how="cgroup"),
+        pageout("batch-2cpu-reclaim", 4, locks=locks(0.09), how="cgroup"),
         *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], boot=ALONE) for lru in REDUCTIONS),
     ),
     timed=(*(remote(f"batch-{content}-4k", "anon", 4, content) for content in ("zero", "data")),
