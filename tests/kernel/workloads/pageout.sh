@@ -54,6 +54,13 @@ flushes() {
 		printf "%.6f %.6f", is["flush_dirty_done"] / (pages / each), is["rmap_locks"] / pages }' $meter/stats)
 }
 
+# holds FOLIO_KIB MIB: sets $value to the longest hold of a page table lock, and of a folio's lock, in nanoseconds.
+holds() {
+	echo 1 >$meter/reset
+	out=$(/pageout "$2" "$1" whole data 2>&1) || fail "$out"
+	value=$(awk '{ is[$1] = $2 } END { printf "%d %d", is["longest_ptl"], is["longest_lock"] }' $meter/stats)
+}
+
 # dirty_file MIB CPUS [cgroup]: sets $value to the flushes that were done, and the interrupts of CPUs to flush, each by
 # the pages of a file that is mapped, dirty and written to.
 dirty_file() {

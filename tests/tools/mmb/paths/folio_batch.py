@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from .anon_unmap import PAGEOUT
 from .dirty_flush import FEW, STRESS, pageout, stress
-from .model import NONE, Boot, KunitBoot, Limits, Path, Row, remote
+from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting, remote
 
 ABOUT = """`off` takes one folio through all of reclaim and then the next, which is all that 7.3 has; `Rust` up to 32 at
 once. The other paths are `rust` in all rows, and only this path's mode changes. With `CONFIG=better_c` there is a
@@ -22,8 +22,10 @@ chance, was used lately, and two fifths of all are reclaimed. -gen: with LRU_GEN
 in-ttu-: of the same, by MADV_PAGEOUT of the task's own memory, instructions per page in try_to_unmap(), or in
 try_to_unmap_folios(), by the meter.
 
-batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what stress-ng- is
-to dirty_flush, which is off there: batches have their own flush."""
+batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what
+stress-ng- is to dirty_flush, which is off there: batches have their own flush. batch-holds-: guest instructions of
+the longest hold of a page table lock in try_to_unmap_one() or the like, and of a folio's lock in shrink_folio_list()
+or of the first of a batch until all are unlocked; what interrupts it included."""
 
 RAM_DISK = "brd.rd_nr=1 brd.rd_size=327680"
 FOLIOS = Boot("folios", "remote.sh", disk=True, loops=False, profiled=False, arguments=RAM_DISK, seconds=3)
@@ -57,6 +59,14 @@ REDUCTIONS = {
     "classic": ((78, 80, 85), (80, 85, 90)),
 }
 
+HOLDS = replace(PAGEOUT, name="pageout-holds", reader=None, profiled=False)
+
+
+def holds(name, kib):
+    return counting(f"batch-holds-{name}", f"holds {kib} {{anon_mib}}", "hold", HOLDS,
+                    [Counter("longest_ptl"), Counter("longest_lock")])
+
+
 KUNIT = "guest_mm_batch_folio_batch"
 # x86 puts a flush off only if another CPU has the mm.
 WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree")
@@ -82,6 +92,9 @@ PATH = Path(
         in_ttu("zero-64k", "zero", 64),
         pageout("batch-2cpu", 4, at_most=FEW, locks=locks(0.035)),
         pageout("batch-2cpu-reclaim", 4, locks=locks(0.09), how="cgroup"),
+        holds("4k", 4),
+        holds("64k", 64),
+        holds("2m", 2048),
         *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], boot=ALONE) for lru in REDUCTIONS),
     ),
     timed=(*(remote(f"batch-{content}-4k", "anon", 4, content) for content in ("zero", "data")),
