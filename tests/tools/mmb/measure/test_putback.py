@@ -59,6 +59,11 @@ class Machine(unittest.TestCase):
 
 
 class PutBack(Machine):
+    def setUp(self):
+        super().setUp()
+        # A shell without job control has it ignored in what runs in the background.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+
     def test_at_the_end(self):
         with self.changes() as changes:
             self.change(changes)
