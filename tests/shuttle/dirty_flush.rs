@@ -3,18 +3,14 @@
 //! `dirty_flush`, of lists of folios that are unlocked one by one to wait.
 
 use crate::reclaimers::{
-    nothing_is_freed_twice,
-    nothing_is_lost,
-    ALWAYS,
+    check_kept,
+    check_taken,
     GONE,
     STALE,
     TAKEN_BACK, //
 };
 use mm_shim::{
-    random::{
-        check,
-        Choice, //
-    },
+    random::Choice,
     reclaim::{
         list::List,
         report::Report, //
@@ -27,32 +23,20 @@ fn shrink(list: List<'_>) -> Report {
 
 #[test]
 fn dirty_flush_random() {
-    let seen = [&ALWAYS[..], &[STALE, TAKEN_BACK]].concat();
-    check(Choice::Random, 500, &seen, |seen| {
-        nothing_is_lost(shrink, seen)
-    });
+    check_kept(Choice::Random, shrink, &[STALE, TAKEN_BACK]);
 }
 
 #[test]
 fn dirty_flush_priorities() {
-    let seen = [&ALWAYS[..], &[STALE, TAKEN_BACK]].concat();
-    check(Choice::Priorities(20), 500, &seen, |seen| {
-        nothing_is_lost(shrink, seen)
-    });
+    check_kept(Choice::Priorities(20), shrink, &[STALE, TAKEN_BACK]);
 }
 
 #[test]
 fn dirty_flush_zaps_random() {
-    let seen = [&ALWAYS[..], &[STALE, TAKEN_BACK, GONE]].concat();
-    check(Choice::Random, 500, &seen, |seen| {
-        nothing_is_freed_twice(shrink, seen)
-    });
+    check_taken(Choice::Random, shrink, &[STALE, TAKEN_BACK, GONE]);
 }
 
 #[test]
 fn dirty_flush_zaps_priorities() {
-    let seen = [&ALWAYS[..], &[STALE, TAKEN_BACK, GONE]].concat();
-    check(Choice::Priorities(20), 500, &seen, |seen| {
-        nothing_is_freed_twice(shrink, seen)
-    });
+    check_taken(Choice::Priorities(20), shrink, &[STALE, TAKEN_BACK, GONE]);
 }

@@ -10,7 +10,11 @@ use mm_shim::{
         WRITE,
         YOUNG, //
     },
-    random::Seen,
+    random::{
+        check,
+        Choice,
+        Seen, //
+    },
     reclaim::{
         list::List,
         report::{
@@ -46,7 +50,7 @@ pub(crate) const TAKEN_BACK: &str = "most of a batch was taken back";
 pub(crate) const GONE: &str = "moved, or taken from its file";
 
 /// What is seen in any case.
-pub(crate) const ALWAYS: [&str; 5] = [RECLAIMED, KEPT, ACTIVATED, FULL, FAULTED];
+const ALWAYS: [&str; 5] = [RECLAIMED, KEPT, ACTIVATED, FULL, FAULTED];
 
 /// Most are dirty pages of the swap cache that each CPU has a translation of. What is of a file is
 /// flushed for by itself, and with it the batch, so there is little of it in front.
@@ -153,7 +157,7 @@ fn take_some(machine: &Machine, index: usize, seen: &Seen) {
 }
 
 /// How a list is reclaimed.
-pub(crate) type Shrink = fn(List<'_>) -> Report;
+type Shrink = fn(List<'_>) -> Report;
 
 fn reclaim(machine: &Machine, shrink: Shrink, odd: usize) -> Report {
     shrink(List::new(machine, (odd..NR_FOLIOS).step_by(2)))
@@ -209,7 +213,7 @@ fn judge(machine: &Machine, reports: &[Report; 2], seen: &Seen) {
 }
 
 /// Nobody gives a page up: what is gone was reclaimed.
-pub(crate) fn nothing_is_lost(shrink: Shrink, seen: &Seen) {
+fn nothing_is_lost(shrink: Shrink, seen: &Seen) {
     let (machine, reports) = reclaim_against(shrink, keep_all, seen);
     judge(&machine, &reports, seen);
     for report in &reports {
@@ -221,7 +225,26 @@ pub(crate) fn nothing_is_lost(shrink: Shrink, seen: &Seen) {
 }
 
 /// Pages are given up and moved: none is stored to behind that, used once it is free, or freed twice.
-pub(crate) fn nothing_is_freed_twice(shrink: Shrink, seen: &Seen) {
+fn nothing_is_freed_twice(shrink: Shrink, seen: &Seen) {
     let (machine, reports) = reclaim_against(shrink, take_some, seen);
     judge(&machine, &reports, seen);
+}
+
+/// How often a test is run, each in another order.
+const RUNS: usize = 500;
+
+/// Checks lists of which nobody gives a page up, in which `more` is seen as well.
+pub(crate) fn check_kept(choice: Choice, shrink: Shrink, more: &[&'static str]) {
+    let wanted = [&ALWAYS, more].concat();
+    check(choice, RUNS, &wanted, move |seen| {
+        nothing_is_lost(shrink, seen)
+    });
+}
+
+/// The same of lists of which pages are given up and moved.
+pub(crate) fn check_taken(choice: Choice, shrink: Shrink, more: &[&'static str]) {
+    let wanted = [&ALWAYS, more].concat();
+    check(choice, RUNS, &wanted, move |seen| {
+        nothing_is_freed_twice(shrink, seen)
+    });
 }
