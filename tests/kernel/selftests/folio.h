@@ -56,10 +56,10 @@ static inline void write_to(const char *path, const char *text)
 	try_write_to(path, text, 0);
 }
 
-/* One of /proc/vmstat's numbers, or 0. (A cgroup's own may be late.) */
-static inline unsigned long vmstat(const char *name)
+/* A number by its name in a file of such lines, or 0. */
+static inline unsigned long number_of(const char *path, const char *name)
 {
-	FILE *file = fopen("/proc/vmstat", "r");
+	FILE *file = fopen(path, "r");
 	unsigned long number, found = 0;
 	char this[64];
 
@@ -67,8 +67,14 @@ static inline unsigned long vmstat(const char *name)
 		if (!strcmp(this, name))
 			found = number;
 	if (!file || fclose(file))
-		ksft_exit_fail_msg("/proc/vmstat: %s\n", strerror(errno));
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	return found;
+}
+
+/* (A cgroup's own may be late.) */
+static inline unsigned long vmstat(const char *name)
+{
+	return number_of("/proc/vmstat", name);
 }
 
 /* A cgroup of our own. */

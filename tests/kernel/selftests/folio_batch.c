@@ -139,39 +139,23 @@ static void test_disturbed(struct disturber *d)
 	munmap(d->at, SIZE);
 }
 
-/* A number by its name in a file of our cgroup. */
-static unsigned long of_cgroup(const char *file, const char *name)
-{
-	unsigned long number, found = 0;
-	char path[96], this[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", cgroup, file);
-	f = fopen(path, "r");
-	while (f && fscanf(f, "%63s %lu", this, &number) == 2)
-		if (!strcmp(this, name))
-			found = number;
-	if (!f || fclose(f))
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	return found;
-}
-
 /* As many pages are swapped as may be, and each of the others is an event. */
 static void test_limit(void)
 {
 	static const unsigned int allowed = 40, size = 100 * PAGE;
 	unsigned int out, events;
-	char path[96], text[32];
+	char path[96], counts[96], text[32];
 	bool right;
 	char *at;
 
 	snprintf(path, sizeof(path), "%s/memory.swap.max", cgroup);
+	snprintf(counts, sizeof(counts), "%s/memory.swap.events", cgroup);
 	snprintf(text, sizeof(text), "%lu", allowed * PAGE);
 	write_to(path, text);
 	at = single_pages();
-	events = of_cgroup("memory.swap.events", "max");
+	events = number_of(counts, "max");
 	pageout(at, size);
-	events = of_cgroup("memory.swap.events", "max") - events;
+	events = number_of(counts, "max") - events;
 	out = swapped(at, size);
 	write_to(path, "max");
 	right = each_byte(at, SIZE, 1);

@@ -69,7 +69,7 @@ batches() {
 	echo 4096 >$tracing/buffer_size_kb && echo >$tracing/trace && echo 1 >$event/enable || fail 'no event'
 	reclaimed "$@"
 	echo 0 >$event/enable
-	note "$(awk '/ path=(dirty_flush|folio_batch) / && / outcome=done/ {
+	note "$(awk -v path=" path=$path " 'index($0, path) && / outcome=done/ {
 		nr = substr($0, index($0, "nr_pages=") + 9) + 0
 		for (low = 1; low * 2 <= nr && low < 16; low *= 2)
 			;
