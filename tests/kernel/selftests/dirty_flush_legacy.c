@@ -14,43 +14,12 @@
  */
 
 #define _GNU_SOURCE
+#include "legacy.h"
 #include "swap_device.h"
 #include "writers.h"
 
 #define SIZE PMD
 #define ROOM (16 * 1024 * KIB)
-
-/* Where the controller is mounted, and a cgroup of our own there. */
-static const char *mounted;
-static char legacy[96];
-
-/* A file of the cgroup, until the next is asked for. */
-static const char *of_legacy(const char *name)
-{
-	static char path[160];
-
-	snprintf(path, sizeof(path), "%s/%s", legacy, name);
-	return path;
-}
-
-static void leave_legacy(void)
-{
-	char procs[96];
-
-	snprintf(procs, sizeof(procs), "%s/cgroup.procs", mounted);
-	write_to(procs, "0");
-	if (rmdir(legacy))
-		ksft_print_msg("%s is left behind: %s\n", legacy, strerror(errno));
-}
-
-static void enter_legacy(void)
-{
-	snprintf(legacy, sizeof(legacy), "%s/unmap.%d", mounted, getpid());
-	if (mkdir(legacy, 0755))
-		ksft_exit_fail_msg("%s: %s\n", legacy, strerror(errno));
-	write_to(of_legacy("cgroup.procs"), "0");
-	atexit(leave_legacy);
-}
 
 /* Whether a thread of ours waits in reclaim for writeback to end. */
 static bool waits(pid_t thread)
@@ -105,9 +74,7 @@ int main(int argc, char **argv)
 		seconds = atoi(argv[3]);
 	ksft_print_header();
 	ksft_set_plan(1);
-	mounted = argv[2];
-	snprintf(legacy, sizeof(legacy), "%s", mounted);
-	if (access(of_legacy("memory.limit_in_bytes"), F_OK)) {
+	if (!has_legacy(argv[2])) {
 		ksft_test_result_skip("no legacy memory cgroup\n");
 		ksft_finished();
 	}

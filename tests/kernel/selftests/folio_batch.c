@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What goes on beside reclaim that takes folios of one page together: others fork, lock, move and
- * split what is reclaimed, or take its swap away; the limit of swap is met among them; and of a
- * file some pages go and others stay. Every byte must be there, and what is locked must stay.
+ * split what is reclaimed, or take its swap away; the limit of swap is met among them, or slots
+ * come one by one; and of a file some pages go and others stay. Every byte must be there, and what
+ * is locked must stay.
  *
  *	folio_batch FOLDER [SECONDS]
  *
  * so long for each, 2 without. FOLDER is on a disk.
  *
- * Needs root; cgroup2 on /sys/fs/cgroup; and swap on block devices that can be switched off and on.
+ * Needs root; cgroup2 on /sys/fs/cgroup; swap on block devices that can be switched off and on, and
+ * zram to have in their place; and tracefs on /sys/kernel/tracing, where batches are counted.
  */
 
 #define _GNU_SOURCE
 #include "anon_unmap_race.h"
+#include "swap_device.h"
 
 #define SIZE PMD
 #define FILE_PAGES 70
+/* If all are full; and if some end early, as the task is to be rescheduled. */
+#define MOST_BATCHES (2 * SIZE / PAGE / 32)
 /* The first pages are the disturber's. */
 #define ITS FOLIO
 
@@ -139,11 +144,65 @@ static void test_disturbed(struct disturber *d)
 	munmap(d->at, SIZE);
 }
 
+#define TRACING "/sys/kernel/tracing/"
+#define TRACE_RUNS TRACING "events/mm_batch/mm_batch_run/enable"
+
+/* From here on they are counted. */
+static void begin_counting(void)
+{
+	FILE *trace = fopen(TRACING "trace", "w");
+
+	if (!trace || fclose(trace))
+		ksft_exit_fail_msg(TRACING "trace: %s\n", strerror(errno));
+	write_to(TRACE_RUNS, "1");
+}
+
+static unsigned int batches(void)
+{
+	unsigned int nr = 0;
+	char line[256];
+	FILE *trace;
+
+	write_to(TRACE_RUNS, "0");
+	trace = fopen(TRACING "trace", "r");
+	while (trace && fgets(line, sizeof(line), trace))
+		nr += !!strstr(line, "path=folio_batch");
+	if (!trace || fclose(trace))
+		ksft_exit_fail_msg(TRACING "trace: %s\n", strerror(errno));
+	return nr;
+}
+
+/* Where no slot lies behind another one all go alone: the same folios are no batch again and again. */
+static void test_rotating(void)
+{
+	struct swap swap = zram_on(2 * SIZE, 0);
+	unsigned int out, nr;
+	bool right;
+	char *at;
+
+	swap_off(&swap);
+	set_zram(&swap, "queue/rotational", 1);
+	swap_on(&swap);
+	others_off();
+	at = single_pages();
+	begin_counting();
+	pageout(at, SIZE);
+	nr = batches();
+	out = swapped(at, SIZE);
+	others_on();
+	right = each_byte(at, SIZE, 1);
+	munmap(at, SIZE);
+	zram_off(&swap);
+	ksft_print_msg("%u pages out, %u batches\n", out, nr);
+	ksft_test_result(out == SIZE / PAGE && nr <= MOST_BATCHES && right,
+			 "swap is on a disk that rotates\n");
+}
+
 /* As many pages are swapped as may be, and each of the others is an event. */
 static void test_limit(void)
 {
 	static const unsigned int allowed = 40, size = 100 * PAGE;
-	unsigned int out, events;
+	unsigned int out, events, nr;
 	char path[96], counts[96], text[32];
 	bool right;
 	char *at;
@@ -154,13 +213,16 @@ static void test_limit(void)
 	write_to(path, text);
 	at = single_pages();
 	events = number_of(counts, "max");
+	begin_counting();
 	pageout(at, size);
+	nr = batches();
 	events = number_of(counts, "max") - events;
 	out = swapped(at, size);
 	write_to(path, "max");
 	right = each_byte(at, SIZE, 1);
-	ksft_print_msg("%u pages out, %u events\n", out, events);
-	ksft_test_result(out == allowed && events == size / PAGE - allowed && right,
+	ksft_print_msg("%u pages out, %u events, %u batches\n", out, events, nr);
+	ksft_test_result(out == allowed && events == size / PAGE - allowed && nr <= MOST_BATCHES &&
+			 right,
 			 "the limit of swap is met\n");
 	munmap(at, SIZE);
 }
@@ -213,9 +275,10 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		seconds = atoi(argv[2]);
 	ksft_print_header();
-	ksft_set_plan(DISTURBERS + 5);
+	ksft_set_plan(DISTURBERS + 6);
 	begin_anon();
 	test_limit();
+	test_rotating();
 	test_file(argv[1], 0, 3);
 	test_file(argv[1], 1, 3);
 	test_file(argv[1], 63, 1);

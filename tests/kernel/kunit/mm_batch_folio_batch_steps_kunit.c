@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Steps of folio_batch in the running kernel, each by itself: what is isolated together, and of
+ * which folios it is known together whether they were referenced.
+ */
+
+#include "mm_batch_dirty_flush_kunit.h"
+
+static int steps_init(struct kunit *test)
+{
+	return dirty_flush_begin(test, MM_BATCH_OFF);
+}
+
+/* One that cannot be evicted, as if mlock() had come since it was looked at: it goes back. */
+static void test_isolate_unevictable(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	struct folio_batch folios;
+	struct folio *folio, *next;
+	LIST_HEAD(isolated);
+	unsigned int i;
+
+	k->stride = PAGE_SIZE;
+	map_many_dirty(test, 3, 0, false);
+	lru_add_drain();
+	change_lru(test, &k->folios[1], folio_set_mlocked);
+	lru_add_drain();
+	KUNIT_ASSERT_TRUE(test, folio_test_unevictable(k->folios[1].folio));
+
+	folio_batch_init(&folios);
+	for (i = 0; i < k->nr; i++)
+		folio_batch_add(&folios, k->folios[i].folio);
+	folios_isolate_lru(&folios, &isolated);
+	KUNIT_EXPECT_EQ(test, folio_batch_count(&folios), 0);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&isolated), 2);
+	list_for_each_entry_safe(folio, next, &isolated, lru) {
+		KUNIT_EXPECT_FALSE(test, folio_test_lru(folio));
+		KUNIT_EXPECT_FALSE(test, folio_test_unevictable(folio));
+		folio_putback_lru(folio);
+	}
+	lru_add_drain();
+	for (i = 0; i < k->nr; i++) {
+		KUNIT_EXPECT_TRUE_MSG(test, folio_test_lru(k->folios[i].folio), "folio %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, folio_test_unevictable(k->folios[i].folio), i == 1,
+				    "folio %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, folio_ref_count(k->folios[i].folio), 1, "folio %u", i);
+	}
+	change_lru(test, &k->folios[1], folio_clear_mlocked);
+	unmap_dirty(test);
+}
+
+/* What maps page @i of the file from this address on says that it was used, or not. */
+static void set_young(struct kunit *test, unsigned long addr, unsigned int i, bool young)
+{
+	spinlock_t *ptl; /* the page table's */
+	pte_t *ptep;
+
+	addr += i * PAGE_SIZE;
+	ptep = get_locked_pte(current->mm, addr, &ptl);
+	KUNIT_ASSERT_NOT_NULL(test, ptep);
+	KUNIT_EXPECT_TRUE(test, pte_present(ptep_get(ptep)));
+	if (young)
+		set_pte_at(current->mm, addr, ptep, pte_mkyoung(ptep_get(ptep)));
+	else
+		ptep_test_and_clear_young(vma_lookup(current->mm, addr), addr, ptep);
+	pte_unmap_unlock(ptep, ptl);
+}
+
+/*
+ * Three pages of a file: the first VMA maps them all, the second one page 1, the third one page 2,
+ * where it was used. Two walks come by the first VMA, and none may pass the third one over.
+ */
+static void test_referenced_in_a_third_vma(struct kunit *test)
+{
+	const unsigned long vma[] = { SZ_1G, SZ_1G + PMD_SIZE, SZ_1G + 2 * PMD_SIZE };
+	const unsigned int nr = ARRAY_SIZE(vma);
+	struct folios_referenced found;
+	struct folio *folio, *next;
+	unsigned int i = 0, j;
+	struct file *file;
+	LIST_HEAD(folios);
+
+	file = shmem_kernel_file_setup("mm_batch", nr * PAGE_SIZE, EMPTY_VMA_FLAGS);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	for (i = 0; i < nr; i++) {
+		KUNIT_ASSERT_EQ(test, vm_mmap(file, vma[i], (nr - i) * PAGE_SIZE,
+					      PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED,
+					      i * PAGE_SIZE), vma[i]);
+		for (j = 0; j < (i ? 1 : nr); j++)
+			KUNIT_ASSERT_EQ(test, put_user(1, (int __user *)(vma[i] + j * PAGE_SIZE)),
+					0);
+	}
+	lru_add_drain();
+	for (i = 0; i < nr; i++) {
+		folio = filemap_get_folio(file->f_mapping, i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+		KUNIT_ASSERT_EQ(test, folio_nr_pages(folio), 1);
+		KUNIT_ASSERT_EQ(test, folio_mapcount(folio), i ? 2 : 1);
+		KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+		folio_put(folio);
+		folio_lock(folio);
+		list_add_tail(&folio->lru, &folios);
+		set_young(test, vma[0], i, false);
+		set_young(test, vma[i], 0, i == 2);
+	}
+	folios_referenced(&folios, NULL, &found);
+	KUNIT_EXPECT_EQ(test, found.known, BIT(nr) - 1);
+	for (i = 0; i < nr; i++)
+		KUNIT_EXPECT_EQ_MSG(test, found.nr[i], i == 2, "page %u", i);
+
+	list_for_each_entry_safe(folio, next, &folios, lru) {
+		folio_unlock(folio);
+		folio_putback_lru(folio);
+	}
+	for (i = 0; i < nr; i++)
+		vm_munmap(vma[i], PMD_SIZE);
+	shmem_truncate_range(file_inode(file), 0, -1);
+	fput(file);
+}
+
+static struct kunit_case folio_batch_steps_cases[] = {
+	KUNIT_CASE(test_isolate_unevictable),
+	KUNIT_CASE(test_referenced_in_a_third_vma),
+	{}
+};
+
+static struct kunit_suite folio_batch_steps_suite = {
+	.name = "guest_mm_batch_folio_batch_steps",
+	.suite_init = swap_suite_init,
+	.init = steps_init,
+	.exit = dirty_flush_exit,
+	.test_cases = folio_batch_steps_cases,
+};
+
+kunit_test_suite(folio_batch_steps_suite);
