@@ -34,7 +34,10 @@ use super::{
     Mapping, //
 };
 use mm_batch::batch::FolioBatch;
-use std::cell::RefCell;
+use std::cell::{
+    Cell,
+    RefCell, //
+};
 
 /// A batch has at most so many folios. C: `SWAP_CLUSTER_MAX`, include/linux/swap.h, 7.3.
 pub const BATCH_FOLIOS: usize = 32;
@@ -64,6 +67,7 @@ impl<'m> List<'m> {
             let batch = Batch {
                 list: &self,
                 singly: &singly,
+                asked: Cell::new(false),
             };
             let taken_back = shrink(batch, self.pages_together());
             self.assert_none_locked("a batch ends");
@@ -113,6 +117,8 @@ impl<'m> List<'m> {
 pub struct Batch<'l, 'm> {
     list: &'l List<'m>,
     singly: &'l RefCell<Vec<usize>>,
+    /// Whether references were asked for.
+    asked: Cell<bool>,
 }
 
 impl Batch<'_, '_> {
@@ -166,6 +172,7 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
     type List = Port<'l, 'm>;
 
     fn check_references(&self) {
+        self.asked.set(true);
         self.retain(|one| {
             let used = self.list.folio(one.index).test(Flag::Referenced);
             if used {
@@ -179,6 +186,7 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
     }
 
     fn alloc_swap(&self) {
+        assert!(self.asked.get(), "folios get slots that may be in use");
         self.retain(|one| {
             let none = self.list.folio(one.index).test(Flag::NoSlots);
             if none {

@@ -202,12 +202,13 @@ fn a_batch_that_is_dropped_is_let_go() {
     }));
 }
 
-/// A list of 40 dirty pages, of which faults take back the first `nr` while they wait.
-fn taken_back(nr: usize) -> Report {
-    let machine = Machine::new(NR_CPUS, &vec![dirty(); 40]);
-    List::new(&machine, 0..40)
+/// Dirty folios of so many pages, of which faults take back these while they wait.
+fn taken_back(sizes: &[u32], back: impl Fn(usize) -> bool) -> Report {
+    let specs: Vec<_> = sizes.iter().map(|&nr| Spec { nr, ..dirty() }).collect();
+    let machine = Machine::new(NR_CPUS, &specs);
+    List::new(&machine, 0..specs.len())
         .meanwhile(|index, window| {
-            if index < nr && window == Window::Unlocked {
+            if back(index) && window == Window::Unlocked {
                 assert!(machine.fault(index, true));
             }
         })
@@ -217,10 +218,22 @@ fn taken_back(nr: usize) -> Report {
 /// One flush for the first 32, and for the others one, or one each.
 #[test]
 fn a_batch_most_of_which_is_taken_back_is_the_last() {
-    let report = taken_back(16);
+    let report = taken_back(&[1; 40], |index| index < 16);
     assert_eq!((report.flushes, report.stat.nr_reclaimed), (2, 24));
-    let report = taken_back(17);
+    let report = taken_back(&[1; 40], |index| index < 17);
     assert_eq!((report.flushes, report.stat.nr_reclaimed), (1 + 8, 23));
+}
+
+#[test]
+fn it_is_pages_that_are_taken_back() {
+    let was_most = |back: fn(usize) -> bool| {
+        let events = taken_back(&[1, 1, 1, 4], back).events;
+        events
+            .iter()
+            .any(|event| matches!(event, Event::TakenBack(_)))
+    };
+    assert!(was_most(|index| index == 3));
+    assert!(!was_most(|index| index < 3));
 }
 
 /// What is clean need not be unlocked, and what waits is looked at again: a file's is not written out.

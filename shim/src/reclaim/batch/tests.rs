@@ -65,6 +65,12 @@ fn a_folio_that_has_no_slots_and_is_unmapped_is_noticed() {
 }
 
 #[test]
+#[should_panic(expected = "folios get slots that may be in use")]
+fn a_batch_that_gets_slots_unasked_is_noticed() {
+    batch_of(&[], |batch| batch.alloc_swap());
+}
+
+#[test]
 #[should_panic(expected = "a flush while a batch is locked")]
 fn a_list_that_is_flushed_for_while_its_batch_is_locked_is_noticed() {
     batch_of(&[], |batch| Port(batch.list).try_to_unmap_flush_dirty());
