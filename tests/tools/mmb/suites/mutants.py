@@ -102,6 +102,11 @@ def command_line(mutant, kernel):
     return f"{first} {where(mutant, kernel).arguments}".rstrip()
 
 
+def boot_key(mutant, kernel):
+    """Mutants with the same one share the boot with none on."""
+    return mutant.suite, where(mutant, kernel).cpus, command_line(mutant, kernel)
+
+
 def judge(ended, suite, case):
     """What became of the case. What is printed before its suite begins is not the case's."""
     lines = ended.lines
@@ -239,7 +244,7 @@ class Run:
         """Each boot with no bug on, once: those whose case does not pass there are missed. Returns the others."""
         boots = {}
         for m in self.found:
-            boots.setdefault((m.suite, command_line(m, self.kernel)), []).append(m)
+            boots.setdefault(boot_key(m, self.kernel), []).append(m)
         say(f"{len(boots)} boots with none on")
         started = {self.pool.submit(boot_for, of[0], self.kernel, self.tree.work / f"baseline-{n}.log"): of
                    for n, of in enumerate(boots.values())}

@@ -111,8 +111,13 @@ class Boots(unittest.TestCase):
 
     def test_cases_of_a_suite_in_a_user_space_share_the_boot_with_none_on(self):
         other = Mutant("d", C.suite, "test_d", 4)
-        self.assertEqual(mutants.command_line(C, KERNEL), mutants.command_line(other, KERNEL))
-        self.assertNotEqual(mutants.command_line(A, KERNEL), mutants.command_line(B, KERNEL))
+        self.assertEqual(mutants.boot_key(C, KERNEL), mutants.boot_key(other, KERNEL))
+        self.assertNotEqual(mutants.boot_key(A, KERNEL), mutants.boot_key(B, KERNEL))
+
+    def test_cases_that_want_another_number_of_cpus_do_not(self):
+        other = Mutant("d", C.suite, "test_d", 4)
+        with mock.patch.object(mutants, "where", side_effect=lambda m, _: KunitBoot("x", "release", cpus=m.number)):
+            self.assertNotEqual(mutants.boot_key(C, KERNEL), mutants.boot_key(other, KERNEL))
 
 
 class Planting(unittest.TestCase):
