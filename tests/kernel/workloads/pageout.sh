@@ -56,6 +56,7 @@ flushes() {
 
 # holds FOLIO_KIB MIB: sets $value to the longest hold of a page table lock, and of a folio's lock, in nanoseconds.
 holds() {
+	echo 1 >$meter/holds
 	echo 1 >$meter/reset
 	out=$(/pageout "$2" "$1" whole data 2>&1) || fail "$out"
 	value=$(awk '{ is[$1] = $2 } END { printf "%d %d", is["longest_ptl"], is["longest_lock"] }' $meter/stats)
