@@ -72,6 +72,17 @@ static inline char *folios(unsigned long size, unsigned int with)
 	return at;
 }
 
+/* The same in folios of one page, from 1 on. */
+static inline char *single_pages(unsigned long size)
+{
+	char *at = map(reserve(), size, MAP_PRIVATE);
+
+	if (madvise(at, size, MADV_NOHUGEPAGE))
+		ksft_exit_fail_msg("MADV_NOHUGEPAGE: %s\n", strerror(errno));
+	fill_on(at, size, 1);
+	return at;
+}
+
 static inline bool each_byte(const char *at, unsigned long size, unsigned int with)
 {
 	for (unsigned long i = 0; i < size; i++)

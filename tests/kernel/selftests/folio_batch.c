@@ -24,16 +24,6 @@
 /* The first pages are the disturber's. */
 #define ITS FOLIO
 
-static char *single_pages(void)
-{
-	char *at = map(reserve(), SIZE, MAP_PRIVATE);
-
-	if (madvise(at, SIZE, MADV_NOHUGEPAGE))
-		ksft_exit_fail_msg("MADV_NOHUGEPAGE: %s\n", strerror(errno));
-	fill_on(at, SIZE, 1);
-	return at;
-}
-
 struct disturber {
 	const char *what;
 	/* One round; whether all was as it must be. */
@@ -122,7 +112,7 @@ static void test_disturbed(struct disturber *d)
 	pthread_t thread;
 	bool all;
 
-	d->at = single_pages();
+	d->at = single_pages(SIZE);
 	stop = false;
 	if (pthread_create(&thread, NULL, disturb_on, d))
 		ksft_exit_fail_msg("pthread_create\n");
@@ -184,7 +174,7 @@ static void test_rotating(void)
 	set_zram(&swap, "queue/rotational", 1);
 	swap_on(&swap);
 	others_off();
-	at = single_pages();
+	at = single_pages(SIZE);
 	begin_counting();
 	pageout(at, SIZE);
 	nr = batches();
@@ -211,7 +201,7 @@ static void test_limit(void)
 	snprintf(counts, sizeof(counts), "%s/memory.swap.events", cgroup);
 	snprintf(text, sizeof(text), "%lu", allowed * PAGE);
 	write_to(path, text);
-	at = single_pages();
+	at = single_pages(SIZE);
 	events = number_of(counts, "max");
 	begin_counting();
 	pageout(at, size);

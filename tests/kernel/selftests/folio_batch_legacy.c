@@ -23,18 +23,21 @@ static unsigned long refaults(void)
 	return vmstat("workingset_refault_anon");
 }
 
+static unsigned long swapcached(void)
+{
+	return number_of(of_legacy("memory.stat"), "swapcached");
+}
+
 static void test_lru(bool gen)
 {
-	char *at = map(reserve(), SIZE, MAP_PRIVATE);
-	unsigned long known, cached, wrong = 0;
+	unsigned long known, cached, left, wrong = 0;
 	unsigned int out = 0;
+	char *at;
 
 	write_to(LRU_GEN, gen ? "y" : "n");
-	if (madvise(at, SIZE, MADV_NOHUGEPAGE))
-		ksft_exit_fail_msg("MADV_NOHUGEPAGE: %s\n", strerror(errno));
-	fill_on(at, SIZE, 1);
+	at = single_pages(SIZE);
 	known = refaults();
-	cached = number_of(of_legacy("memory.stat"), "swapcached");
+	cached = swapcached();
 	for (unsigned int i = 0; i < 3; i++) {
 		pageout(at, SIZE);
 		out += swapped(at, SIZE);
@@ -43,16 +46,14 @@ static void test_lru(bool gen)
 	known = refaults() - known;
 	munmap(at, SIZE);
 	/* It is summed up when it is old, or much has changed. */
-	for (unsigned int i = 0; i < 30; i++) {
-		if (number_of(of_legacy("memory.stat"), "swapcached") == cached)
-			break;
+	left = swapcached();
+	for (unsigned int i = 0; i < 30 && left != cached; i++) {
 		usleep(200 * 1000);
+		left = swapcached();
 	}
-	ksft_print_msg("%u pages out, %lu known, swapcached %lu and %lu\n", out, known, cached,
-		       number_of(of_legacy("memory.stat"), "swapcached"));
+	ksft_print_msg("%u pages out, %lu known, swapcached %lu and %lu\n", out, known, cached, left);
 	/* Some are on no LRU list yet when they are to go, and some come back unknown. */
-	ksft_test_result(out > SIZE / PAGE && known > out / 4 && !wrong &&
-			 number_of(of_legacy("memory.stat"), "swapcached") == cached,
+	ksft_test_result(out > SIZE / PAGE && known > out / 4 && !wrong && left == cached,
 			 "a legacy cgroup with%s LRU_GEN\n", gen ? "" : "out");
 }
 
