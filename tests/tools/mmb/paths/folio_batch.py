@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from .anon_unmap import PAGEOUT
 from .dirty_flush import FEW, STRESS, pageout, stress
-from .model import NONE, Boot, Counter, KunitBoot, Limits, Path, Row, counting, remote
+from .model import NONE, RECLAIM, Boot, Counter, KunitBoot, Limits, Path, Row, counting, remote
 
 ABOUT = """`off` takes one folio through all of reclaim and then the next, which is all that 7.3 has; `Rust` up to 32 at
 once. The other paths are `rust` in all rows, and only this path's mode changes. With `CONFIG=better_c` there is a
@@ -20,7 +20,7 @@ and of three pages one has zeroes.
 chance, was used lately, and two fifths of all are reclaimed. -gen: with LRU_GEN.
 
 in-ttu-: of the same, by MADV_PAGEOUT of the task's own memory, instructions per page in try_to_unmap(), or in
-try_to_unmap_folios(), by the meter.
+try_to_unmap_folios(), by the meter. in-ttu-ext4-4k is file_unmap's ext4-4k.
 
 batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what
 stress-ng- is to dirty_flush, which is off there: batches have their own flush. batch-holds-: guest instructions of
@@ -42,9 +42,13 @@ def whole(name, command, times=None, aim=None, **kw):
     return Row(f"batch-{name}", command, "insn_per_page", "page", FOLIOS, TWIN, gains(times), aim=aim, **kw)
 
 
-def in_ttu(name, content, kib):
-    return Row(f"in-ttu-{name}", f"pageout {content} {kib} {{anon_mib}} whole", "insn_per_page_ttu",
-               "page in try_to_unmap()", PAGEOUT, TWIN, more=("insn_total",))
+def in_ttu(name, command, times, boot=PAGEOUT):
+    return Row(f"in-ttu-{name}", command, "insn_per_page_ttu", "page in try_to_unmap()", boot, TWIN, gains(times),
+               more=("insn_total",))
+
+
+def pageout_in_ttu(name, content, kib, times):
+    return in_ttu(name, f"pageout {content} {kib} {{anon_mib}} whole", times)
 
 
 def locks(at_most):
@@ -86,10 +90,11 @@ PATH = Path(
         whole("shmem-4k-reclaim", "remote shmem 4 64 data reclaim"),
         whole("zero-16k", "remote anon 16 64 zero pageout"),
         whole("zero-64k", "remote anon 64 64 zero pageout"),
-        in_ttu("zero-4k", "zero", 4),
-        in_ttu("data-4k", "data", 4),
-        in_ttu("zero-16k", "zero", 16),
-        in_ttu("zero-64k", "zero", 64),
+        pageout_in_ttu("zero-4k", "zero", 4, 4.29),
+        pageout_in_ttu("data-4k", "data", 4, 4.29),
+        in_ttu("ext4-4k", "reclaim file 4 {mib}", 5.2, RECLAIM),
+        pageout_in_ttu("zero-16k", "zero", 16, 2.09),
+        pageout_in_ttu("zero-64k", "zero", 64, 1.45),
         pageout("batch-2cpu", 4, at_most=FEW, locks=locks(0.035)),
         pageout("batch-2cpu-reclaim", 4, locks=locks(0.09), how="cgroup"),
         holds("4k", 4),
