@@ -158,6 +158,19 @@ class BadInput(unittest.TestCase):
             boot(build)
 
 
+class Trees(unittest.TestCase):
+    def test_each_has_patches_that_apply(self):
+        """The meter, and what User Mode Linux needs, on the series and on what C is offered."""
+        base = tree.Base()
+        base.work.mkdir(parents=True, exist_ok=True)
+        for more in ("METER", "TIMED"):
+            for config in ("", "better_c"):
+                with self.subTest(f"{more} {config}"), \
+                        mock.patch.dict(os.environ, {"METER": "", "TIMED": "", more: "1", "CONFIG": config}):
+                    patches = tree.series()
+                    self.assertTrue(tree.patched_files(base, patches, tree.touched_by(patches)))
+
+
 class Machine(unittest.TestCase):
     """What QEMU is told."""
 
