@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Steps of folio_batch in the running kernel, each by itself: what is isolated together, and of
- * which folios it is known together whether they were referenced.
+ * Steps of folio_batch in the running kernel, each by itself: what is isolated together, of which
+ * folios it is known together whether they were referenced, and which wait for an rmap lock.
  */
 
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
 #include "mm_batch_dirty_flush_kunit.h"
 
 static int steps_init(struct kunit *test)
@@ -118,9 +121,78 @@ static void test_referenced_in_a_third_vma(struct kunit *test)
 	fput(file);
 }
 
+/* Who has an rmap lock until another task waits for it. */
+struct holder {
+	struct anon_vma *anon_vma;
+	struct task_struct *other;
+	struct completion has;
+	const struct dirty_folio *folios;
+	unsigned int nr;
+	/* Of the folios, then. */
+	unsigned int nr_locked;
+	bool waits;
+};
+
+#define HOLDS_MS	5000
+
+static int hold_rmap_lock(void *data)
+{
+	struct holder *holder = data;
+	unsigned int i, seen = 0;
+
+	anon_vma_lock_write(holder->anon_vma);
+	complete(&holder->has);
+	/* A task that waits for a disk does not for so long. */
+	for (i = 0; i < HOLDS_MS && seen < 50; i++) {
+		msleep(1);
+		seen = READ_ONCE(holder->other->__state) == TASK_UNINTERRUPTIBLE ? seen + 1 : 0;
+	}
+	holder->waits = seen;
+	for (i = 0; i < holder->nr; i++)
+		holder->nr_locked += folio_test_locked(holder->folios[i].folio);
+	anon_vma_unlock_write(holder->anon_vma);
+	while (!kthread_should_stop())
+		msleep(1);
+	return 0;
+}
+
+/* Who waits for an rmap lock has one folio locked. All are reclaimed in the end. */
+static void test_contended(struct kunit *test)
+{
+	struct holder holder = { .other = current };
+	struct dirty_flush_kunit *k = test->priv;
+	const unsigned int nr = 10;
+	struct task_struct *task;
+	unsigned int i;
+
+	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
+	/* These have one lock, and each of the others has its own. */
+	k->stride = PAGE_SIZE;
+	map_many_dirty(test, nr, 0, false);
+	k->stride = 0;
+	map_many_dirty(test, nr, 0, false);
+	holder.folios = k->folios;
+	holder.nr = k->nr;
+	holder.anon_vma = vma_lookup(current->mm, k->folios[0].addr)->anon_vma;
+	init_completion(&holder.has);
+	task = kthread_run(hold_rmap_lock, &holder, "mm_batch_holder");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	wait_for_completion(&holder.has);
+	reclaim_list(test, k->folios, k->nr);
+	kthread_stop(task);
+
+	KUNIT_EXPECT_TRUE(test, holder.waits);
+	KUNIT_EXPECT_EQ(test, holder.nr_locked, 1);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
+	for (i = 0; i < k->nr; i++)
+		KUNIT_EXPECT_TRUE_MSG(test, k->folios[i].freed, "folio %u", i);
+	unmap_dirty(test);
+}
+
 static struct kunit_case folio_batch_steps_cases[] = {
 	KUNIT_CASE(test_isolate_unevictable),
 	KUNIT_CASE(test_referenced_in_a_third_vma),
+	KUNIT_CASE(test_contended),
 	{}
 };
 
