@@ -36,7 +36,8 @@ use core::mem;
 /// `struct shrink_ctx`, mm/vmscan.c, by this series). They are isolated, evictable, not under
 /// writeback, and not huge pages of hugetlb. A folio leaves by any method, as it says.
 ///
-/// Context of all methods: process context. None waits for a lock, for I/O or for memory.
+/// Context of all methods: process context. None sleeps for a lock, for I/O or for memory; they
+/// take spinlocks.
 ///
 /// # Safety
 ///
@@ -54,7 +55,8 @@ pub unsafe trait FolioBatch: Sized {
     fn check_references(&self);
 
     /// Gives each anonymous folio that is swap-backed slots, a place in the swap cache and a
-    /// charge, for all at once. Those that get none leave, unlocked, to be taken one by one later.
+    /// charge, for all at once. Those that get none leave, unlocked, to be taken again: all alone,
+    /// or the first alone and the others in the next batch.
     ///
     /// C: `shrink_batch_alloc_swap()`, mm/vmscan.c, by this series; `folio_alloc_swap()`, 7.3, for
     /// one.
@@ -91,7 +93,9 @@ pub unsafe trait FolioBatch: Sized {
     unsafe fn free_clean(&self);
 
     /// Unlocks all folios that are left, and makes a list of those that were unmapped and are to be
-    /// written out, or have buffers to be freed. The others leave, to be taken one by one later.
+    /// written out, or have buffers to be freed. The others leave, to be taken one by one later. Of
+    /// a batch that ends before [`Self::free_clean`], the list may have folios that are mapped:
+    /// they are kept.
     ///
     /// C: `shrink_batch_let_go()`, mm/vmscan.c, by this series.
     ///

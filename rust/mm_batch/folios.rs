@@ -86,9 +86,9 @@ pub unsafe trait FoliosWalk: Sized {
 
     /// Clears all their PTEs, each by an atomic exchange, lets `hiwater_rss` know the peak, and
     /// hands each folio the dirty bits of its own PTEs. Sees to it that no CPU uses the
-    /// translations: by one flush for all, or by a note for `try_to_unmap_flush()`, which must come
-    /// before pages are freed, and, if a PTE was dirty, before I/O and before the folio is
-    /// unlocked.
+    /// translations: by a flush for each piece without gaps, or by a note for
+    /// `try_to_unmap_flush()`, which must come before pages are freed, and, if a PTE was dirty,
+    /// before I/O and before the folio is unlocked.
     ///
     /// C: `ttu_folios_clear()`, mm/rmap.c, by this series.
     ///
@@ -179,8 +179,7 @@ pub unsafe trait SwapFoliosWalk: FoliosWalk {
     /// in `gup_must_unshare()`, mm/internal.h, 7.3.
     fn smp_mb_after_atomic(&self);
 
-    /// Puts the mm on the list of those that swapoff looks through, and counts their pages as swap
-    /// entries of the mm.
+    /// Puts the mm on the list of those that swapoff looks through.
     ///
     /// C: `ttu_folios_prepare_swap()`, mm/rmap.c, by this series.
     ///
