@@ -26,6 +26,14 @@ set_mode() { # PATH MODE
 	[ "$(cat $params/"$1")" = "$2" ] || fail "$1 is not $2"
 }
 
+# As the kernel was booted: the rows of one path leave its mode to those of the next one.
+modes=$(cd $params && grep . *)
+default_modes() {
+	for each in $modes; do
+		set_mode "${each%%:*}" "${each#*:}"
+	done
+}
+
 # swap_on MIB: zram as swap.
 swap_on() {
 	echo "$1"M >/sys/block/zram0/disksize && mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || fail 'no swap'

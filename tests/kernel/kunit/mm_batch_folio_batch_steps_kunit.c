@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Steps of folio_batch in the running kernel, each by itself: what is isolated together, of which
- * folios it is known together whether they were referenced, and which wait for an rmap lock.
+ * folios it is known together whether they were referenced, which wait for an rmap lock, and for
+ * which is flushed.
  */
 
 #include <linux/completion.h>
@@ -52,6 +53,52 @@ static void test_isolate_unevictable(struct kunit *test)
 	unmap_dirty(test);
 }
 
+/* A file of so many pages, mapped from @addr on, and each written to. */
+static struct file *map_file_pages(struct kunit *test, unsigned long addr, unsigned int nr)
+{
+	struct file *file;
+	unsigned int i;
+
+	file = shmem_kernel_file_setup("mm_batch", nr * PAGE_SIZE, EMPTY_VMA_FLAGS);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	KUNIT_ASSERT_EQ(test, vm_mmap(file, addr, nr * PAGE_SIZE, PROT_READ | PROT_WRITE,
+				      MAP_FIXED | MAP_SHARED, 0), addr);
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_EQ(test, put_user(1, (int __user *)(addr + i * PAGE_SIZE)), 0);
+	lru_add_drain();
+	return file;
+}
+
+/* Page @i of the file goes from the LRU lists to this one. */
+static struct folio *isolate_page(struct kunit *test, struct file *file, unsigned int i,
+				  struct list_head *folios)
+{
+	struct folio *folio = filemap_get_folio(file->f_mapping, i);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
+	KUNIT_ASSERT_EQ(test, folio_nr_pages(folio), 1);
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
+	list_add_tail(&folio->lru, folios);
+	folio_put(folio);
+	return folio;
+}
+
+static void put_back_unlocked(struct list_head *folios)
+{
+	struct folio *folio, *next;
+
+	list_for_each_entry_safe(folio, next, folios, lru) {
+		folio_unlock(folio);
+		folio_putback_lru(folio);
+	}
+}
+
+static void put_file_pages(struct file *file)
+{
+	shmem_truncate_range(file_inode(file), 0, -1);
+	fput(file);
+}
+
 /* What maps page @i of the file from this address on says that it was used, or not. */
 static void set_young(struct kunit *test, unsigned long addr, unsigned int i, bool young)
 {
@@ -78,31 +125,22 @@ static void test_referenced_in_a_third_vma(struct kunit *test)
 	const unsigned long vma[] = { SZ_1G, SZ_1G + PMD_SIZE, SZ_1G + 2 * PMD_SIZE };
 	const unsigned int nr = ARRAY_SIZE(vma);
 	struct folios_referenced found;
-	struct folio *folio, *next;
-	unsigned int i = 0, j;
+	struct folio *folio;
 	struct file *file;
 	LIST_HEAD(folios);
+	unsigned int i;
 
-	file = shmem_kernel_file_setup("mm_batch", nr * PAGE_SIZE, EMPTY_VMA_FLAGS);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
-	for (i = 0; i < nr; i++) {
+	file = map_file_pages(test, vma[0], nr);
+	for (i = 1; i < nr; i++) {
 		KUNIT_ASSERT_EQ(test, vm_mmap(file, vma[i], (nr - i) * PAGE_SIZE,
 					      PROT_READ | PROT_WRITE, MAP_FIXED | MAP_SHARED,
 					      i * PAGE_SIZE), vma[i]);
-		for (j = 0; j < (i ? 1 : nr); j++)
-			KUNIT_ASSERT_EQ(test, put_user(1, (int __user *)(vma[i] + j * PAGE_SIZE)),
-					0);
+		KUNIT_ASSERT_EQ(test, put_user(1, (int __user *)vma[i]), 0);
 	}
-	lru_add_drain();
 	for (i = 0; i < nr; i++) {
-		folio = filemap_get_folio(file->f_mapping, i);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(folio));
-		KUNIT_ASSERT_EQ(test, folio_nr_pages(folio), 1);
+		folio = isolate_page(test, file, i, &folios);
 		KUNIT_ASSERT_EQ(test, folio_mapcount(folio), i ? 2 : 1);
-		KUNIT_ASSERT_TRUE(test, folio_isolate_lru(folio));
-		folio_put(folio);
 		folio_lock(folio);
-		list_add_tail(&folio->lru, &folios);
 		set_young(test, vma[0], i, false);
 		set_young(test, vma[i], 0, i == 2);
 	}
@@ -111,14 +149,47 @@ static void test_referenced_in_a_third_vma(struct kunit *test)
 	for (i = 0; i < nr; i++)
 		KUNIT_EXPECT_EQ_MSG(test, found.nr[i], i == 2, "page %u", i);
 
-	list_for_each_entry_safe(folio, next, &folios, lru) {
-		folio_unlock(folio);
-		folio_putback_lru(folio);
-	}
+	put_back_unlocked(&folios);
 	for (i = 0; i < nr; i++)
 		vm_munmap(vma[i], PMD_SIZE);
-	shmem_truncate_range(file_inode(file), 0, -1);
-	fput(file);
+	put_file_pages(file);
+}
+
+/* Where nobody asks for references, as of a file that is read once, young PTEs may go. */
+static void test_unmap_without_recency(struct kunit *test)
+{
+	const unsigned int nr = 3;
+	unsigned int i, sequential;
+
+	for (sequential = 0; sequential < 2; sequential++) {
+		struct file *file = map_file_pages(test, SZ_1G, nr);
+		struct folios_referenced found;
+		struct folio *folio[3];
+		LIST_HEAD(folios);
+
+		if (sequential)
+			KUNIT_ASSERT_EQ(test, do_madvise(current->mm, SZ_1G, nr * PAGE_SIZE,
+							 MADV_SEQUENTIAL), 0);
+		for (i = 0; i < nr; i++) {
+			folio[i] = isolate_page(test, file, i, &folios);
+			folio_lock(folio[i]);
+			set_young(test, SZ_1G, i, sequential);
+		}
+		folios_referenced(&folios, NULL, &found);
+		KUNIT_EXPECT_EQ(test, found.known, BIT(nr) - 1);
+		for (i = 0; i < nr; i++) {
+			KUNIT_EXPECT_EQ_MSG(test, found.nr[i], 0, "page %u", i);
+			set_young(test, SZ_1G, i, true);
+		}
+		try_to_unmap_folios(&folios, true, NULL);
+		try_to_unmap_flush();
+		for (i = 0; i < nr; i++)
+			KUNIT_EXPECT_EQ_MSG(test, folio_mapped(folio[i]), !sequential,
+					    "page %u", i);
+		put_back_unlocked(&folios);
+		vm_munmap(SZ_1G, PMD_SIZE);
+		put_file_pages(file);
+	}
 }
 
 /* Who has an rmap lock until another task waits for it. */
@@ -144,7 +215,7 @@ static int hold_rmap_lock(void *data)
 	complete(&holder->has);
 	/* A task that waits for a disk does not for so long. */
 	for (i = 0; i < HOLDS_MS && seen < 50; i++) {
-		msleep(1);
+		usleep_range(1000, 2000);
 		seen = READ_ONCE(holder->other->__state) == TASK_UNINTERRUPTIBLE ? seen + 1 : 0;
 	}
 	holder->waits = seen;
@@ -152,7 +223,7 @@ static int hold_rmap_lock(void *data)
 		holder->nr_locked += folio_test_locked(holder->folios[i].folio);
 	anon_vma_unlock_write(holder->anon_vma);
 	while (!kthread_should_stop())
-		msleep(1);
+		usleep_range(1000, 2000);
 	return 0;
 }
 
@@ -189,10 +260,82 @@ static void test_contended(struct kunit *test)
 	unmap_dirty(test);
 }
 
+#define WATCHED	3
+
+/* Whoever flushed in this mm is done when the last folio is told that its PTE was dirty. */
+static bool dirty_folio_and_flushed(struct address_space *mapping, struct folio *folio)
+{
+	if (folio->index == WATCHED - 1)
+		atomic_dec(&current->mm->tlb_flush_pending);
+	return noop_dirty_folio(mapping, folio);
+}
+
+/*
+ * Pages of a file, of which the second and third are PROT_NONE, as NUMA balancing makes them: they
+ * count as accessible for as long as somebody flushes in the mm, and that ends among them. The
+ * first one is flushed for in any case.
+ */
+static void test_flush_of_prot_none(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	const struct address_space_operations *before;
+	struct address_space_operations *const aops =
+		kunit_kzalloc(test, sizeof(*aops), GFP_KERNEL);
+	struct folio *folio[WATCHED];
+	unsigned long addr = SZ_1G;
+	struct file *file;
+	LIST_HEAD(folios);
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, aops);
+	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
+	file = map_file_pages(test, addr, WATCHED);
+	have_other_cpu(test);
+	wait_for_other_cpu(&k->other);
+	for (i = 0; i < WATCHED; i++) {
+		spinlock_t *ptl; /* the page table's */
+		pte_t *ptep, pte;
+
+		folio[i] = isolate_page(test, file, i, &folios);
+		folio_lock(folio[i]);
+		folio_clear_dirty(folio[i]);
+		folio_unlock(folio[i]);
+		ptep = get_locked_pte(current->mm, addr + i * PAGE_SIZE, &ptl);
+		KUNIT_ASSERT_NOT_NULL(test, ptep);
+		pte = ptep_get(ptep);
+		KUNIT_EXPECT_TRUE(test, pte_dirty(pte));
+		if (i == 1)
+			pte = pte_mkclean(pte);
+		if (i)
+			set_pte_at(current->mm, addr + i * PAGE_SIZE, ptep,
+				   pte_modify(pte, PAGE_NONE));
+		pte_unmap_unlock(ptep, ptl);
+	}
+	before = file->f_mapping->a_ops;
+	*aops = *before;
+	aops->dirty_folio = dirty_folio_and_flushed;
+	file->f_mapping->a_ops = aops;
+	atomic_inc(&current->mm->tlb_flush_pending);
+	k->reclaims = true;
+	reclaim_pages(&folios);
+	k->reclaims = false;
+	file->f_mapping->a_ops = before;
+	KUNIT_EXPECT_EQ(test, atomic_read(&current->mm->tlb_flush_pending), 0);
+	for (i = 0; i < WATCHED; i++)
+		KUNIT_EXPECT_FALSE_MSG(test, folio_mapped(folio[i]), "page %u", i);
+	if (IS_ENABLED(CONFIG_X86))
+		KUNIT_EXPECT_EQ(test, k->got.nr_ipis, 1);
+
+	vm_munmap(addr, WATCHED * PAGE_SIZE);
+	put_file_pages(file);
+}
+
 static struct kunit_case folio_batch_steps_cases[] = {
 	KUNIT_CASE(test_isolate_unevictable),
 	KUNIT_CASE(test_referenced_in_a_third_vma),
+	KUNIT_CASE(test_unmap_without_recency),
 	KUNIT_CASE(test_contended),
+	KUNIT_CASE(test_flush_of_prot_none),
 	{}
 };
 

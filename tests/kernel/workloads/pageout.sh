@@ -72,6 +72,29 @@ dirty_file() {
 		awk -v interrupts="${13}" -v pages="$7" 'BEGIN { printf "%.6f", interrupts / pages }') $9"
 }
 
+# Swap is a file on the disk from here on, in place of the RAM disk.
+swap_to_disk() {
+	swapoff /dev/ram0 && dd if=/dev/zero of=/scratch/swap bs=1M count=$1 >/dev/null 2>&1 && sync && mkswap /scratch/swap >/dev/null &&
+		swapon /scratch/swap || fail 'no swap on the disk'
+}
+
+# What was written to the disk: bios, and the requests that they were merged to. Waits until nothing is on its way.
+written() {
+	until [ "$(awk '{ print $9 }' /sys/block/vda/stat)" = 0 ]; do sleep 0.1; done
+	awk '{ print $5 + $6, $5 }' /sys/block/vda/stat
+}
+
+# bios FOLIO_KIB MIB [cgroup]: sets $value to the bios that folios were written to swap in, and the requests, by pages.
+bios() {
+	[ -e /scratch/swap ] || swap_to_disk $((2 * $2))
+	sync
+	before=$(written)
+	out=$(/pageout "$2" "$1" whole data ${3:+2writers - /sys/fs/cgroup/row} 2>&1) || fail "$out"
+	set -- $out
+	[ $(($7 - $9)) -ge $(($7 / 100 * 95)) ] || fail "$9 of $7 pages are still mapped"
+	value=$(echo "$before $(written)" | awk -v pages=$(($7 - $9)) '{ printf "%.6f %.6f", ($3 - $1) / pages, ($4 - $2) / pages }')
+}
+
 # victim MIB CPUS [cgroup]: sets $value to the interrupts of CPUs to flush, by the pages reclaimed, and to how many of
 # their reads the others keep, in %, and how many that are in a millisecond.
 victim() {

@@ -54,8 +54,10 @@ def job(rows, config, scale, runs, longer):
     # A guest that has just booted has free lists that no later run finds: the first run would count as noise.
     lines += [f"set_mode {first.path} {mode} && settle && {first.command_for(scale, longer)}"
               for mode in modes_of(first, config)] if first.boot.loops else []
+    path = None
     for row in rows:
-        what, metrics = "count" if row.counts else "row", ",".join((row.metric, *row.more))
+        lines += ["default_modes"] if row.path != path else []
+        path, what, metrics = row.path, "count" if row.counts else "row", ",".join((row.metric, *row.more))
         lines += [f"{what} {row.path} {row.workload} {mode} {metrics} {row.command_for(scale, longer)}"
                   for mode in runs_of(row, config, runs)]
         lines += [row.filled(row.after, scale)] if row.after else []

@@ -25,7 +25,8 @@ try_to_unmap_folios(), by the meter. in-ttu-ext4-4k is file_unmap's ext4-4k.
 batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what
 stress-ng- is to dirty_flush, which is off there: batches have their own flush. batch-holds-: guest instructions of
 the longest hold of a page table lock in try_to_unmap_one() or the like, and of a folio's lock in shrink_folio_list()
-or of the first of a batch until all are unlocked; what interrupts it included."""
+or of the first of a batch until all are unlocked; what interrupts it included. batch-bios-: how often a page is written, if
+swap is a file on a disk: by bios, and by the requests that the block layer merges them to."""
 
 RAM_DISK = "brd.rd_nr=1 brd.rd_size=327680"
 FOLIOS = Boot("folios", "remote.sh", disk=True, loops=False, profiled=False, arguments=RAM_DISK, seconds=3)
@@ -71,6 +72,15 @@ def holds(name, kib):
                     [Counter("longest_ptl"), Counter("longest_lock")])
 
 
+# Swap is a file on the disk.
+BIOS = replace(PAGEOUT, name="pageout-bios", reader=None, disk=True, profiled=False)
+
+
+def bios(name, kib):
+    return counting(f"batch-bios-{name}", f"bios {kib} {{anon_mib}}", "page", BIOS,
+                    [Counter("bios_per_page"), Counter("requests_per_page")])
+
+
 KUNIT = "guest_mm_batch_folio_batch"
 # x86 puts a flush off only if another CPU has the mm.
 WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree")
@@ -100,6 +110,8 @@ PATH = Path(
         holds("4k", 4),
         holds("64k", 64),
         holds("2m", 2048),
+        bios("4k", 4),
+        bios("64k", 64),
         *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], boot=ALONE) for lru in REDUCTIONS),
     ),
     timed=(*(remote(f"batch-{content}-4k", "anon", 4, content) for content in ("zero", "data")),
@@ -108,7 +120,8 @@ PATH = Path(
            remote("batch-ext4-4k-reclaim", "file", 4, how="reclaim")),
     suites=(),
     suites_late=(KUNIT, f"{KUNIT}_steps"),
-    conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS},
+    conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS} |
+               {f"{KUNIT}_steps.test_flush_of_prot_none": "2cpu"},
     kunit_boots=tuple(KunitBoot("kunit-late-2cpu-batch", flavour, on=frozenset({"2cpu"}), cpus=2, only=f"{KUNIT}*",
                                 late=True) for flavour in ("release", "debug")),
     c=None,
