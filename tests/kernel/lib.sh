@@ -27,7 +27,8 @@ set_mode() { # PATH MODE
 }
 
 # As the kernel was booted: the rows of one path leave its mode to those of the next one.
-modes=$(cd $params && grep . *)
+remember_modes() { modes=$(cd $params && grep . *); }
+
 default_modes() {
 	for each in $modes; do
 		set_mode "${each%%:*}" "${each#*:}"

@@ -84,12 +84,12 @@ written() {
 	awk '{ print $5 + $6, $5 }' /sys/block/vda/stat
 }
 
-# bios FOLIO_KIB MIB [cgroup]: sets $value to the bios that folios were written to swap in, and the requests, by pages.
+# bios FOLIO_KIB MIB: sets $value to the bios that folios were written to swap in, and the requests, by pages.
 bios() {
 	[ -e /scratch/swap ] || swap_to_disk $((2 * $2))
 	sync
 	before=$(written)
-	out=$(/pageout "$2" "$1" whole data ${3:+2writers - /sys/fs/cgroup/row} 2>&1) || fail "$out"
+	out=$(/pageout "$2" "$1" whole data 2>&1) || fail "$out"
 	set -- $out
 	[ $(($7 - $9)) -ge $(($7 / 100 * 95)) ] || fail "$9 of $7 pages are still mapped"
 	value=$(echo "$before $(written)" | awk -v pages=$(($7 - $9)) '{ printf "%.6f %.6f", ($3 - $1) / pages, ($4 - $2) / pages }')
