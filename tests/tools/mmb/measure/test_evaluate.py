@@ -59,8 +59,9 @@ class Jobs(unittest.TestCase):
         job = rows.job(bench, "release", "short", 3, 4).splitlines()
         before = job[:[line.startswith("row ") for line in job].index(True)]
         first = bench[0]
-        self.assertEqual(before[-3:], [f"set_mode {first.path} {mode} && settle && {first.command_for('short', 4)}"
-                                       for mode in rows.modes_of(first, "release")])
+        loops = [f"set_mode {first.path} {mode} && settle && {first.command_for('short', 4)}"
+                 for mode in rows.modes_of(first, "release")]
+        self.assertEqual(before[-4:], [*loops, "default_modes"])
         self.assertNotIn("set_mode", rows.job(other, "release", "short", 3, 4))
 
     def test_longer_is_longer(self):
