@@ -99,6 +99,16 @@ static void put_file_pages(struct file *file)
 	fput(file);
 }
 
+/* The PTE of an address, with the lock of its page table. */
+static pte_t *locked_pte(struct kunit *test, unsigned long addr, spinlock_t **ptl)
+{
+	pte_t *ptep = get_locked_pte(current->mm, addr, ptl);
+
+	KUNIT_ASSERT_NOT_NULL(test, ptep);
+	KUNIT_EXPECT_TRUE(test, pte_present(ptep_get(ptep)));
+	return ptep;
+}
+
 /* What maps page @i of the file from this address on says that it was used, or not. */
 static void set_young(struct kunit *test, unsigned long addr, unsigned int i, bool young)
 {
@@ -106,9 +116,7 @@ static void set_young(struct kunit *test, unsigned long addr, unsigned int i, bo
 	pte_t *ptep;
 
 	addr += i * PAGE_SIZE;
-	ptep = get_locked_pte(current->mm, addr, &ptl);
-	KUNIT_ASSERT_NOT_NULL(test, ptep);
-	KUNIT_EXPECT_TRUE(test, pte_present(ptep_get(ptep)));
+	ptep = locked_pte(test, addr, &ptl);
 	if (young)
 		set_pte_at(current->mm, addr, ptep, pte_mkyoung(ptep_get(ptep)));
 	else
@@ -300,8 +308,7 @@ static void test_flush_of_prot_none(struct kunit *test)
 		folio_lock(folio[i]);
 		folio_clear_dirty(folio[i]);
 		folio_unlock(folio[i]);
-		ptep = get_locked_pte(current->mm, addr + i * PAGE_SIZE, &ptl);
-		KUNIT_ASSERT_NOT_NULL(test, ptep);
+		ptep = locked_pte(test, addr + i * PAGE_SIZE, &ptl);
 		pte = ptep_get(ptep);
 		KUNIT_EXPECT_TRUE(test, pte_dirty(pte));
 		if (i == 1)
