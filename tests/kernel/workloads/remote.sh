@@ -28,3 +28,12 @@ gen() {
 	remote "$@"
 	echo n >/sys/kernel/mm/lru_gen/enabled || fail 'LRU_GEN cannot be switched off'
 }
+
+# steps ONE_BY_ONE ...: remote, where batches do these steps, by the meter's sum, to one folio after the other.
+steps() {
+	steps=/sys/kernel/debug/mm_batch_meter/one_by_one
+	echo "$1" >$steps || fail 'no meter'
+	shift
+	remote "$@"
+	echo 0 >$steps || fail "the meter's one_by_one cannot be set back"
+}

@@ -18,6 +18,8 @@ zeroes, which swap notes in a bit; data-: each word differs, and swap is a RAM d
 and of three pages one has zeroes.
 -random: the pages came in random order, so that few of a list are of one page table. -half: of the pages a half, by
 chance, was used lately, and two fifths of all are reclaimed. -gen: with LRU_GEN.
+batch-alone-: what a step is worth by itself. The batch does all others to one folio after the other. unmap-random is
+that of random order.
 
 in-ttu-: of the same, by MADV_PAGEOUT of the task's own memory, instructions per page in try_to_unmap(), or in
 try_to_unmap_folios(), by the meter. in-ttu-ext4-4k is file_unmap's ext4-4k.
@@ -25,8 +27,8 @@ try_to_unmap_folios(), by the meter. in-ttu-ext4-4k is file_unmap's ext4-4k.
 batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what
 stress-ng- is to dirty_flush, which is off there: batches have their own flush. batch-holds-: guest instructions of
 the longest hold of a page table lock in try_to_unmap_one() or the like, and of a folio's lock in shrink_folio_list()
-or of the first of a batch until all are unlocked; what interrupts it included. batch-bios-: how often a page is written, if
-swap is a file on a disk: by bios, and by the requests that the block layer merges them to."""
+or of the first of a batch until all are unlocked; what interrupts it included. batch-bios-: how often a page is written,
+if swap is a file on a disk: by bios, and by the requests that the block layer merges them to."""
 
 RAM_DISK = "brd.rd_nr=1 brd.rd_size=327680"
 FOLIOS = Boot("folios", "remote.sh", disk=True, loops=False, profiled=False, arguments=RAM_DISK, seconds=3)
@@ -41,6 +43,15 @@ def gains(times):
 
 def whole(name, command, times=None, aim=None, **kw):
     return Row(f"batch-{name}", command, "insn_per_page", "page", FOLIOS, TWIN, gains(times), aim=aim, **kw)
+
+
+# By the meter, and in the sum that it takes.
+STEPS = {"references": 1, "slots": 2, "unmap": 4, "remove": 8}
+
+
+def alone(step, order="", times=None, aim=None):
+    one_by_one = sum(STEPS.values()) - STEPS[step]
+    return whole(f"alone-{step}{order}", f"steps {one_by_one} anon 4 64 data reclaim{order}", times, aim)
 
 
 def in_ttu(name, command, times, boot=PAGEOUT):
@@ -97,6 +108,8 @@ PATH = Path(
         whole("anon-4k-half", "remote anon 4 64 data reclaim-half", 1.30, 1.45),
         whole("anon-4k-random", "remote anon 4 64 data reclaim-random", 1 / 0.92, 1 / 0.85),
         whole("anon-4k-random-gen", "gen anon 4 64 data reclaim-random", 1 / 0.92, 1 / 0.85),
+        *map(alone, STEPS),
+        alone("unmap", "-random", 1 / 1.02, 1 / 1.01),
         whole("shmem-4k-reclaim", "remote shmem 4 64 data reclaim"),
         whole("zero-16k", "remote anon 16 64 zero pageout"),
         whole("zero-64k", "remote anon 64 64 zero pageout"),
