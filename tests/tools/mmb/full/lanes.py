@@ -80,7 +80,7 @@ def build_kernel(name):
     """The edge of a kernel: builds it, and writes down what it is."""
     sources = hash_of(SOURCES)
     for pair in KERNELS[name].split():
-        os.environ.update([pair.split("=")])
+        os.environ.update([pair.split("=", 1)])
     arch = os.environ.get("ARCH") or "x86_64"
     build, steps = staged_build(arch, "full", payload.STEP)
     runs = what_runs(build, steps)
