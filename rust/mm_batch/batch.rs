@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A batch of folios in reclaim, up to where each is written out, as a transaction: nothing waits
-//! while two of them are locked, and none is unlocked while a flush is owed for it.
+//! while two of them are locked, and none is unlocked while a CPU may write to it by a mapping that
+//! has ended.
 //!
 //! ```text
 //! Collected --check_references--> Checked --alloc_swap--> Placed --unmap--> Unmapped
@@ -63,7 +64,9 @@ pub unsafe trait FolioBatch: Sized {
     fn alloc_swap(&self);
 
     /// Unmaps the folios, by rmap walks that take their locks by trylock. Each stop comes back to
-    /// [`crate::folio_batch`]. A folio may stay mapped.
+    /// [`crate::folio_batch`]. A folio may stay mapped. Of a large one, whose PTEs may come to
+    /// share a translation where it is mapped again, no CPU has any behind it (arm64: break before
+    /// make).
     ///
     /// C: `shrink_batch_unmap()`, mm/vmscan.c, by this series; `try_to_unmap()`, 7.3, for one.
     ///

@@ -62,8 +62,8 @@ impl FolioSet {
 
 /// One stop of an rmap walk at a page table that maps folios of a batch, and what unmapping them
 /// needs of mm (C: `struct ttu_folios`, mm/rmap.c, by this series). Every loop over folios, PTEs or
-/// pages is one method. No method is called with a set in which is no folio. To find is to begin
-/// anew, and so is for who has the walk alone.
+/// pages is one method. What a safe method is asked of a set it answers of those of its folios
+/// that there are. To find is to begin anew, and so is for who has the walk alone.
 ///
 /// Context of all methods: page table lock, rmap lock and the locks of all folios of the batch
 /// held; none sleeps.
@@ -78,8 +78,8 @@ pub unsafe trait FoliosWalk: Sized {
     /// else there are none.
     ///
     /// Left out are folios that are young by a PTE, unless references are ignored; in a `VM_LOCKED`
-    /// VMA; of a file, with a PTE that needs a uffd-wp marker; poisoned; or in the swap cache, or
-    /// not, where they should not be so.
+    /// VMA; of a file, with a PTE that needs a uffd-wp marker; or in the swap cache, or not, where
+    /// they should not be so.
     ///
     /// C: `ttu_folios_find()`, mm/rmap.c, by this series.
     fn find(&mut self) -> Option<FolioSet>;
@@ -138,12 +138,13 @@ pub unsafe trait FoliosWalk: Sized {
 /// As of [`FoliosWalk`]: entries are counted, pages exclusive, and folios pinned, as the methods
 /// answer.
 pub unsafe trait SwapFoliosWalk: FoliosWalk {
-    /// Takes one swap count for each page; of a folio for all pages, or none. Returns the folios
-    /// for which it did: that are in the swap cache, and whose counts are below their maximum, or
-    /// there was memory for more.
+    /// Takes one swap count for each page, of neighbours in the swap cache for all or none: those
+    /// whose slots follow each other in a cluster. Returns the folios for which it did: that are in
+    /// the swap cache, and whose counts, and their neighbours', are below their maximum, or there
+    /// was memory for more.
     ///
     /// C: `ttu_folios_dup_swap()`, mm/rmap.c, by this series; it takes a cluster's lock once for
-    /// consecutive folios of it.
+    /// neighbours.
     ///
     /// # Safety
     ///
@@ -293,8 +294,9 @@ impl<W: SwapFoliosWalk> Drop for CountedFolios<'_, W> {
 /// Folios whose PTEs are cleared, while rmap, counters and references still count their mappings.
 /// Dropped, they are mapped again.
 ///
-/// Two things are not as they were then. A folio stays dirty if a PTE of it was. A flush that was
-/// put off stays pending, and will flush more than it must.
+/// Three things are not as they were then. A folio stays dirty if a PTE of it was. The PTEs of a
+/// large one are all young and dirty if any was. A flush that was put off stays pending, and will
+/// flush more than it must.
 ///
 /// # Invariants
 ///

@@ -60,8 +60,8 @@ use core::{
 
 /// The folios of one call of `shrink_folio_list()` that wait to be written out, and what ending
 /// with them needs of mm. Each was unmapped by this task, and is isolated and not locked by this
-/// task; writing it out is allowed. Where this task owed a flush for it when it was unlocked, it is
-/// anonymous.
+/// task; writing it out is allowed. If a CPU might write to it by a mapping that had ended when it
+/// was unlocked, it is anonymous.
 ///
 /// A folio is given out by [`next_waiting`](Self::next_waiting), with its reference of isolation.
 /// It ends in [`pageout`](Self::pageout), [`keep`](Self::keep), [`keep_locked`](Self::keep_locked),

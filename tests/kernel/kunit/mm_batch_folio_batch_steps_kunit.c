@@ -337,12 +337,119 @@ static void test_flush_of_prot_none(struct kunit *test)
 	put_file_pages(file);
 }
 
+#define FILES		4
+#define MAPPINGS	200
+
+struct batches {
+	struct task_struct *task;
+	unsigned int nr;
+	unsigned long nr_pages[FILES];
+};
+
+static void note_folio_batch(void *data, enum mm_batch_run_path path, unsigned long nr_pages,
+			     enum mm_batch_run_outcome outcome)
+{
+	struct batches *batches = data;
+
+	if (current == batches->task && path == MM_BATCH_RUN_FOLIO_BATCH && batches->nr < FILES)
+		batches->nr_pages[batches->nr++] = nr_pages;
+}
+
+/* A page each of several files, in 200 places: three of them are as much as a batch has. */
+static void test_many_mappings(struct kunit *test)
+{
+	struct batches batches = { .task = current };
+	struct file *file[FILES];
+	LIST_HEAD(folios);
+	unsigned int i, j;
+
+	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
+	for (i = 0; i < FILES; i++) {
+		unsigned long addr = SZ_1G + i * PMD_SIZE;
+
+		file[i] = map_file_pages(test, addr, 1);
+		for (j = 1; j < MAPPINGS; j++) {
+			addr += PAGE_SIZE;
+			KUNIT_ASSERT_EQ(test, vm_mmap(file[i], addr, PAGE_SIZE,
+						      PROT_READ | PROT_WRITE,
+						      MAP_FIXED | MAP_SHARED, 0), addr);
+			KUNIT_ASSERT_EQ(test, put_user(1, (int __user *)addr), 0);
+		}
+		KUNIT_EXPECT_EQ(test, folio_mapcount(isolate_page(test, file[i], 0, &folios)),
+				MAPPINGS);
+	}
+	KUNIT_ASSERT_EQ(test, register_trace_mm_batch_run(note_folio_batch, &batches), 0);
+	KUNIT_EXPECT_EQ(test, reclaim_pages(&folios), FILES);
+	unregister_trace_mm_batch_run(note_folio_batch, &batches);
+	tracepoint_synchronize_unregister();
+	KUNIT_EXPECT_EQ(test, batches.nr, 2);
+	KUNIT_EXPECT_EQ(test, batches.nr_pages[0], 3);
+	KUNIT_EXPECT_EQ(test, batches.nr_pages[1], 1);
+	for (i = 0; i < FILES; i++) {
+		vm_munmap(SZ_1G + i * PMD_SIZE, MAPPINGS * PAGE_SIZE);
+		put_file_pages(file[i]);
+	}
+}
+
+static bool released, owed_when_released;
+
+static bool release_and_note(struct folio *folio, gfp_t gfp)
+{
+	released = true;
+	owed_when_released = current->tlb_ubc.flush_required;
+	folio_detach_private(folio);
+	return true;
+}
+
+/*
+ * A large folio of a file, clean, with private data: it is unlocked before these go. A flush for
+ * its PTEs may be owed then, but where PTEs that share a translation may be set in their place.
+ */
+static void test_release_of_large(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	const struct address_space_operations *before;
+	struct address_space_operations *const aops =
+		kunit_kzalloc(test, sizeof(*aops), GFP_KERNEL);
+	struct dirty_folio *f;
+	LIST_HEAD(folios);
+
+	KUNIT_ASSERT_NOT_NULL(test, aops);
+	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
+	have_other_cpu(test);
+	wait_for_other_cpu(&k->other);
+	f = map_dirty(test, ORDER, true);
+	lru_add_drain();
+	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(f->folio));
+	list_add(&f->folio->lru, &folios);
+	folio_lock(f->folio);
+	folio_mkclean(f->folio);
+	folio_clear_dirty(f->folio);
+	folio_attach_private(f->folio, k);
+	folio_unlock(f->folio);
+	before = f->file->f_mapping->a_ops;
+	*aops = *before;
+	aops->release_folio = release_and_note;
+	f->file->f_mapping->a_ops = aops;
+	released = false;
+	k->reclaims = true;
+	reclaim_pages(&folios);
+	k->reclaims = false;
+	f->file->f_mapping->a_ops = before;
+	KUNIT_EXPECT_TRUE(test, released);
+	KUNIT_EXPECT_EQ(test, owed_when_released, !ptes_need_break_before_make());
+	KUNIT_EXPECT_TRUE(test, f->freed);
+	unmap_dirty(test);
+}
+
 static struct kunit_case folio_batch_steps_cases[] = {
 	KUNIT_CASE(test_isolate_unevictable),
 	KUNIT_CASE(test_referenced_in_a_third_vma),
 	KUNIT_CASE(test_unmap_without_recency),
 	KUNIT_CASE(test_contended),
 	KUNIT_CASE(test_flush_of_prot_none),
+	KUNIT_CASE(test_many_mappings),
+	KUNIT_CASE(test_release_of_large),
 	{}
 };
 
