@@ -268,6 +268,21 @@ static void test_contended(struct kunit *test)
 	unmap_dirty(test);
 }
 
+/* Reclaims these of a file, where one of its operations is another. */
+static void reclaim_by_other_aops(struct kunit *test, struct file *file,
+				  const struct address_space_operations *other,
+				  struct list_head *folios)
+{
+	const struct address_space_operations *before = file->f_mapping->a_ops;
+	struct dirty_flush_kunit *k = test->priv;
+
+	file->f_mapping->a_ops = other;
+	k->reclaims = true;
+	reclaim_pages(folios);
+	k->reclaims = false;
+	file->f_mapping->a_ops = before;
+}
+
 #define WATCHED	3
 
 /* Whoever flushed in this mm is done when the last folio is told that its PTE was dirty. */
@@ -286,7 +301,6 @@ static bool dirty_folio_and_flushed(struct address_space *mapping, struct folio 
 static void test_flush_of_prot_none(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
-	const struct address_space_operations *before;
 	struct address_space_operations *const aops =
 		kunit_kzalloc(test, sizeof(*aops), GFP_KERNEL);
 	struct folio *folio[WATCHED];
@@ -318,15 +332,10 @@ static void test_flush_of_prot_none(struct kunit *test)
 				   pte_modify(pte, PAGE_NONE));
 		pte_unmap_unlock(ptep, ptl);
 	}
-	before = file->f_mapping->a_ops;
-	*aops = *before;
+	*aops = *file->f_mapping->a_ops;
 	aops->dirty_folio = dirty_folio_and_flushed;
-	file->f_mapping->a_ops = aops;
 	atomic_inc(&current->mm->tlb_flush_pending);
-	k->reclaims = true;
-	reclaim_pages(&folios);
-	k->reclaims = false;
-	file->f_mapping->a_ops = before;
+	reclaim_by_other_aops(test, file, aops, &folios);
 	KUNIT_EXPECT_EQ(test, atomic_read(&current->mm->tlb_flush_pending), 0);
 	for (i = 0; i < WATCHED; i++)
 		KUNIT_EXPECT_FALSE_MSG(test, folio_mapped(folio[i]), "page %u", i);
@@ -408,7 +417,6 @@ static bool release_and_note(struct folio *folio, gfp_t gfp)
 static void test_release_of_large(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
-	const struct address_space_operations *before;
 	struct address_space_operations *const aops =
 		kunit_kzalloc(test, sizeof(*aops), GFP_KERNEL);
 	struct dirty_folio *f;
@@ -427,15 +435,10 @@ static void test_release_of_large(struct kunit *test)
 	folio_clear_dirty(f->folio);
 	folio_attach_private(f->folio, k);
 	folio_unlock(f->folio);
-	before = f->file->f_mapping->a_ops;
-	*aops = *before;
+	*aops = *f->file->f_mapping->a_ops;
 	aops->release_folio = release_and_note;
-	f->file->f_mapping->a_ops = aops;
 	released = false;
-	k->reclaims = true;
-	reclaim_pages(&folios);
-	k->reclaims = false;
-	f->file->f_mapping->a_ops = before;
+	reclaim_by_other_aops(test, f->file, aops, &folios);
 	KUNIT_EXPECT_TRUE(test, released);
 	KUNIT_EXPECT_EQ(test, owed_when_released, !ptes_need_break_before_make());
 	KUNIT_EXPECT_TRUE(test, f->freed);
