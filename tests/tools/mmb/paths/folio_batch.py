@@ -37,8 +37,8 @@ TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 
 
 def gains(times):
-    """off/Rust at least; as distributions build it, with calls between Rust and C, 1.15 times less."""
-    return Limits(release=times, distro=times / 1.15, noinline=None, better_c=times) if times else NONE
+    """off/Rust at least; with calls between Rust and C, as distributions build it, 1.15 times less."""
+    return Limits(release=times, distro=times / 1.15, noinline=times / 1.15, better_c=times) if times else NONE
 
 
 def whole(name, command, times=None, aim=None, **kw):
