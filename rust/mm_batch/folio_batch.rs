@@ -18,7 +18,7 @@
 //! is done once per batch: a slot of swap, a walk for references, a walk for unmapping, a flush.
 //!
 //! Folios are neighbours where one page table maps them, with gaps or without. What does not fit
-//! stays mapped or leaves the batch, and C takes it by itself, as without batches.
+//! stays mapped or leaves the batch: C takes it by itself, as without batches, or in the next batch.
 
 #![forbid(unsafe_code)]
 
@@ -139,8 +139,8 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
 }
 
 /// Reclaims a batch of `nr_pages` pages, at least 1: frees what is clean, writes out what is dirty
-/// and is still what it was when it is locked again. All folios are dealt with when it returns, or
-/// were given back to C, which takes them by themselves.
+/// and is still what it was when it is locked again. When it returns, all folios are dealt with, or
+/// C has them back, which takes them again.
 ///
 /// Returns how many pages faults took back while they waited to be written out, if these are more
 /// than half of the batch, else 0.

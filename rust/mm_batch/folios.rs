@@ -62,8 +62,8 @@ impl FolioSet {
 
 /// One stop of an rmap walk at a page table that maps folios of a batch, and what unmapping them
 /// needs of mm (C: `struct ttu_folios`, mm/rmap.c, by this series). Every loop over folios, PTEs or
-/// pages is one method. What a safe method is asked of a set it answers of those of its folios
-/// that there are. To find is to begin anew, and so is for who has the walk alone.
+/// pages is one method. A safe method answers of those folios of a set that there are. Only
+/// [`Self::find`] wants the walk exclusively: it forgets what was found before.
 ///
 /// Context of all methods: page table lock, rmap lock and the locks of all folios of the batch
 /// held; none sleeps.
@@ -77,9 +77,11 @@ pub unsafe trait FoliosWalk: Sized {
     /// walk's own folio (file or shmem, swap-backed anonymous, lazyfree), which is one of them;
     /// else there are none.
     ///
-    /// Left out are folios that are young by a PTE, unless references are ignored; in a `VM_LOCKED`
-    /// VMA; of a file, with a PTE that needs a uffd-wp marker; or in the swap cache, or not, where
-    /// they should not be so.
+    /// Left out are folios that are young by a PTE, unless references are ignored; in a VMA that is
+    /// `VM_LOCKED` or has shadow stacks; of a file, with a PTE that needs a uffd-wp marker; with a
+    /// PTE that is unused (`pte_unused()`); that are large, and whose PTEs differ in more than dirty
+    /// and young, or their pages in AnonExclusive; or in the swap cache, or not, where they should
+    /// not be so.
     ///
     /// C: `ttu_folios_find()`, mm/rmap.c, by this series.
     fn find(&mut self) -> Option<FolioSet>;
@@ -250,8 +252,8 @@ impl<'w, W: SwapFoliosWalk> FoundFolios<'w, W> {
 ///
 /// # Invariants
 ///
-/// As of [`FoundFolios`], but for the PTEs, of which nothing is said. Their swap entries are
-/// counted, and none is written.
+/// As of [`FoundFolios`], and their swap entries are counted, and none is written. In a
+/// [`SwapFolios`], [`ClearedFolios`] has the same folios beside this, and says what their PTEs are.
 #[derive(Debug)]
 #[must_use = "counts that are not used are put back"]
 pub struct CountedFolios<'w, W: SwapFoliosWalk> {
@@ -264,8 +266,7 @@ impl<'w, W: SwapFoliosWalk> CountedFolios<'w, W> {
     #[inline]
     pub fn clear(self) -> SwapFolios<'w, W> {
         let (walk, set) = (self.walk, self.set);
-        // INVARIANT: They were found at this stop and are mapped. `self` is beside what clears them
-        // from here on.
+        // INVARIANT: By the invariants, as `self` is in no `SwapFolios` yet. From here on it is.
         let cleared = FoundFolios { walk, set }.clear();
         SwapFolios {
             cleared,

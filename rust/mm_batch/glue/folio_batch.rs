@@ -176,11 +176,10 @@ fn bits(unmapped: Option<FolioSet>) -> u32 {
 ///
 /// # Safety
 ///
-/// `ttu` is of an rmap walk of this task, which has stopped at a present PTE of a folio of the
-/// batch, which is anonymous and swap-backed; the page table lock is held, and an rmap lock that
-/// keeps the VMA and its mm. The folios of the batch are locked, not hugetlb, and referenced by the
-/// caller. Nobody else unmaps at this stop. All that until this returns, but that PTEs may be
-/// cleared by it.
+/// `ttu` is of an rmap walk of this task, which has stopped at a PTE of a folio of the batch, which
+/// is anonymous and swap-backed; the page table lock is held, and an rmap lock that keeps the VMA
+/// and its mm. The folios of the batch are locked, not hugetlb, and referenced by the caller. Nobody
+/// else unmaps at this stop. All that until this returns, but that PTEs may be cleared by it.
 ///
 /// Context: folio locks, rmap lock and page table lock held. Does not sleep.
 #[export]
@@ -280,7 +279,7 @@ unsafe impl FolioBatch for LockedBatch {
 }
 
 /// Reclaims the folios of `ctx`'s batch, of `nr_pages` pages in all, but for those that it leaves
-/// to be taken one by one.
+/// to be taken again.
 ///
 /// Returns whether there may be another batch: false if faults took most of this one back.
 ///
