@@ -132,7 +132,7 @@ PATH = Path(
            remote("batch-anon-4k-forked", "anon", 4, "mix", "reclaim-forked"),
            remote("batch-ext4-4k-reclaim", "file", 4, how="reclaim")),
     suites=(),
-    suites_late=(KUNIT, f"{KUNIT}_steps"),
+    suites_late=(KUNIT, f"{KUNIT}_stat", f"{KUNIT}_steps"),
     conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS} |
                {f"{KUNIT}_steps.test_{case}": "2cpu" for case in ("flush_of_prot_none", "release_of_large")},
     kunit_boots=tuple(KunitBoot("kunit-late-2cpu-batch", flavour, on=frozenset({"2cpu"}), cpus=2, only=f"{KUNIT}*",
