@@ -272,6 +272,11 @@ unsafe impl FolioBatch for LockedBatch {
         // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
         // requirement, no CPU writes to it.
         unsafe { bindings::shrink_batch_let_go(self.ctx) };
+        // SAFETY: It calls what a test has set, or nothing.
+        #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
+        unsafe {
+            bindings::mm_batch_open_dirty_flush_window()
+        };
         // SAFETY: By the invariants, the call runs in this task and does not touch `ctx`; by the
         // method's requirement, this value is not used again. All folios were unlocked just now.
         unsafe { ShrinkCtx::new(self.ctx) }
