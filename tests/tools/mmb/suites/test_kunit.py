@@ -78,7 +78,8 @@ class Splats(unittest.TestCase):
                      "[    0.5] WARNING: arch/x86/kernel/smpboot.c:332 at topology_sane.isra.0+0x5e/0x70, CPU#1: swapper/1/0",
                      "[    1.0] Oops: general protection fault, probably for non-canonical address",
                      "[    1.0] ------------[ cut here ]------------ kernel BUG at mm/x.c:1!",
-                     "[    1.0] watchdog: BUG: soft lockup - CPU#0 stuck", "[    1.0] inconsistent lock state"):
+                     "[    1.0] watchdog: BUG: soft lockup - CPU#0 stuck", "[    1.0] inconsistent lock state",
+                     "[    1.0] watchdog: CPU1: Watchdog detected hard LOCKUP on cpu 0"):
             code, text = self.verdict(line)
             self.assertEqual(code, FAIL, line)
             self.assertIn("complained", text)
