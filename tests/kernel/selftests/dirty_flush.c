@@ -40,6 +40,7 @@ static const struct run runs[] = {
 	{ "64 KiB, MADV_PAGEOUT", 64, MADVISE, false, false, "pswpout" },
 	{ "2 MiB, MADV_PAGEOUT", 2048, MADVISE, false, false, "pswpout" },
 	{ "4 KiB, memory.reclaim", 4, LISTS, false, false, "pswpout" },
+	{ "16 KiB, memory.reclaim", 16, LISTS, false, false, "pswpout" },
 	{ "64 KiB, memory.reclaim", 64, LISTS, false, false, "pswpout" },
 	{ "4 KiB, memory.reclaim, LRU_GEN", 4, GENERATIONS, false, false, "pswpout" },
 	{ "64 KiB, memory.reclaim, LRU_GEN", 64, GENERATIONS, false, false, "pswpout" },
