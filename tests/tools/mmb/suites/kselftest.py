@@ -17,6 +17,8 @@ from .expected import DONE, GONE, HANG, KILLED, PANICKED, SPLAT, Result
 
 MODES = ("off", "c", "rust")
 RUNS = 3  # of what is not as it should be
+# The path that leaves nothing to some of the others: it is on for tests that name it.
+BATCHES = "folio_batch"
 
 BEGINS = re.compile(r"^mm_batch: test begins: (\S+)")
 ENDS = re.compile(r"^mm_batch: test ends: (\S+) code (\d+) seconds ([\d.]+) ?(.*)")
@@ -28,6 +30,12 @@ SLACK = 90  # between a test's limit in the guest and the host's patience
 def arguments(mode, config):
     """What sets a mode; a path that has none of that name stays as the kernel has it."""
     return " ".join(f"mm_batch.{name}={mode}" for name, path in PATHS.items() if mode in path.modes(config))
+
+
+def before(test):
+    """The commands that make the guest ready for a test, behind reset() of run-tests."""
+    off = None if BATCHES in test.paths else f'echo off >"$params/{BATCHES}"'
+    return "\n".join(filter(None, (off, test.before)))
 
 
 class Guest:
@@ -45,8 +53,8 @@ class Guest:
             shutil.copy(file, self.programs / "ours")
 
     def boot(self, tests, mode, log, on_line):
-        files = {f"{when}/{t.name}": f"{getattr(t, when)}\n" for t in tests for when in ("before", "after")
-                 if getattr(t, when)}
+        files = {f"{when}/{t.name}": f"{commands}\n" for t in tests
+                 for when, commands in (("before", before(t)), ("after", t.after)) if commands}
         files["tests"] = "".join(f"{t.limit(self.slower)} {t.name} {t.run}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)

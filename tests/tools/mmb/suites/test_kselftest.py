@@ -134,6 +134,12 @@ class List(unittest.TestCase):
             self.assertEqual(boot.options("x86_64"), wanted)
             self.assertEqual(boot.options("arm64"), {k: v for k, v in wanted.items() if k not in ("threads", "slower")})
 
+    def test_batches_are_for_tests_that_name_them(self):
+        tests = expected.parse(row(more='before = "true"') + row("u") + row("v").replace(
+            "contig_free", 'anon_unmap", "folio_batch'))[0]
+        off = 'echo off >"$params/folio_batch"'
+        self.assertEqual([kselftest.before(tests[name]) for name in "tuv"], [f"{off}\ntrue", off, ""])
+
     def test_choice(self):
         text = row(more="lasts = true", run="ours/t.sh a") + row("u")
         for given, modes in (({}, ["rust"]), ({"MODE": "off"}, ["off"])):
@@ -175,6 +181,8 @@ BAD = {
     "hang": ("busybox killall -STOP timeout; sleep 1000", HANG),
     "panic": ("echo 2 >/proc/sys/vm/panic_on_oom; cd /sys/fs/cgroup; mkdir x; echo 4M >x/memory.max; "
               "echo 0 >x/memory.swap.max; echo 0 >x/cgroup.procs; head -c 64M /dev/zero | tail", PANICKED),
+    "alone": ("echo 1..1; cd /sys/module/mm_batch/parameters; grep -q off folio_batch && echo ok 1 a || echo not ok 1",
+              DONE),
     "last": ("echo 1..1; echo ok 1 a", DONE),
     "cpus": ("echo 1..1; [ $(nproc) = 4 ] && echo ok 1 a || echo not ok 1 a", DONE),
 }
@@ -200,12 +208,14 @@ class Boots(unittest.TestCase):
                     mock.patch.object(kselftest, "SLACK", 20):
                 guest = kselftest.Guest(self.build, [], tests, pathlib.Path(folder))
                 off = guest.all(tests, "off", lambda *_: None)
-                rust = guest.all([t for t in tests if t.name == "off-only"], "rust", lambda *_: None)
+                rust = guest.all([t for t in tests if t.name in ("off-only", "alone")], "rust", lambda *_: None)
         self.assertEqual({n: r.end for n, r in off.items()}, {n: end for n, (_, end) in BAD.items()})
         self.assertEqual(off["exit"].error, "exit code 3, though no subtest failed")
         for name in ("last", "cpus"):
             self.assertEqual(off[name].cases, {("a", "ok"): 1}, name)
         self.assertEqual(expected.differences(tests[1], off["off-only"], rust["off-only"]), ["differs from off: 'a'"])
+        # It is of no path of batches.
+        self.assertEqual(rust["alone"].cases, {("a", "ok"): 1})
 
     def test_a_program_of_ours_that_does_not_compile(self):
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sources, \
