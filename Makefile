@@ -51,7 +51,7 @@ kunit: ## KUnit in the patched kernel, at boot and after init, and our selftests
 uml: ## KUnit in User Mode Linux, the kernel as a process: no QEMU, no root (first 4 min, then 5 s)
 	@$(mmb) uml
 
-kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (30 min); MINUTES=20 lets each race last
+kselftest: ## our selftests and the kernel's in a Debian guest, in every mode; T=<test>|ours/* MODE=<mode> QUICK=1 (40 min); MINUTES=20 lets each race last
 	@$(mmb) kselftest
 
 runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min beyond make kernel and make uml)
