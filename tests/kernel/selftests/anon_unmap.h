@@ -2,8 +2,9 @@
 #ifndef ANON_UNMAP_H
 #define ANON_UNMAP_H
 /*
- * Anonymous folios of 64 KiB, swapped out and brought back: for the selftests of anon_unmap.
- * Needs, beyond what folio.h does, swap on block devices that can be switched off and on.
+ * Anonymous folios of 64 KiB, or as many single pages, swapped out and brought back: for the
+ * selftests of anon_unmap. Needs, beyond what folio.h does, swap on block devices that can be
+ * switched off and on.
  */
 
 #include <sys/resource.h>
@@ -63,24 +64,36 @@ static inline void fill_on(char *at, unsigned long size, unsigned int with)
 		memset(at + i * PAGE, i + with, PAGE);
 }
 
-/* Memory in folios of 64 KiB, filled so. */
-static inline char *folios(unsigned long size, unsigned int with)
-{
-	char *at = map(reserve(), size, MAP_PRIVATE);
-
-	fill_on(at, size, with);
-	return at;
-}
-
-/* The same in folios of one page, from 1 on. */
-static inline char *single_pages(unsigned long size)
+/* Memory filled so, in folios of one page. */
+static inline char *single_pages(unsigned long size, unsigned int with)
 {
 	char *at = map(reserve(), size, MAP_PRIVATE);
 
 	if (madvise(at, size, MADV_NOHUGEPAGE))
 		ksft_exit_fail_msg("MADV_NOHUGEPAGE: %s\n", strerror(errno));
-	fill_on(at, size, 1);
+	fill_on(at, size, with);
 	return at;
+}
+
+/* Whether single pages take the place of folios of 64 KiB. */
+static bool single;
+
+/* The same in folios of 64 KiB, if not @single. */
+static inline char *folios(unsigned long size, unsigned int with)
+{
+	char *at;
+
+	if (single)
+		return single_pages(size, with);
+	at = map(reserve(), size, MAP_PRIVATE);
+	fill_on(at, size, with);
+	return at;
+}
+
+/* Whether 64 KiB of it are mapped as folios() is to do it. */
+static inline bool as_asked(const char *from)
+{
+	return count(from, PAGES, PM_PRESENT) == PAGES && is_folio(from) != single;
 }
 
 static inline bool each_byte(const char *at, unsigned long size, unsigned int with)

@@ -3,9 +3,9 @@
  * What unmapping an anonymous folio in runs of PTEs must leave while the kernel has its
  * pages: what is pinned, mapped; and each byte, there and here.
  *
- *	anon_unmap_pins [SECONDS]
+ *	anon_unmap_pins [SECONDS [single]]
  *
- * so long for each race, 2 without.
+ * so long for each race, 2 without. single: of single pages, which may be unmapped together.
  *
  * Needs root, for the folio sizes; cgroup2 on /sys/fs/cgroup; swap on block devices that can
  * be switched off and on; gup_test; and a disk that takes O_DIRECT here: one case is skipped
@@ -174,16 +174,24 @@ static void test_pins(void)
 	munmap(at, FOLIO);
 }
 
+/* All is mapped again, and where reclaim finds it: this CPU may have new single pages for itself. */
+static void fill_again(char *at, unsigned int with)
+{
+	fill_on(at, FOLIO, with);
+	if (single && madvise(seen, PAGE, MADV_COLD))
+		ksft_exit_fail_msg("MADV_COLD: %s\n", strerror(errno));
+}
+
 /*
  * A long pin for reading, which takes a page that is exclusive as it is: what the process
  * writes to it then must be what the kernel reads, until the end of the pin, or the page was
- * swapped out although it was pinned.
+ * swapped out although it was pinned. Of single pages it takes one, another one each time.
  */
 static void test_read_pins(void)
 {
 	char *at = folios(FOLIO, 0);
 	struct pin_longterm_test long_pin = {
-		.addr = (uintptr_t)at, .size = FOLIO, .flags = PIN_LONGTERM_TEST_FLAG_USE_FAST,
+		.size = single ? PAGE : FOLIO, .flags = PIN_LONGTERM_TEST_FLAG_USE_FAST,
 	};
 	__u64 to = (uintptr_t)seen;
 	unsigned long pins = 0, refusals = 0, wrong = 0, out = 0;
@@ -196,8 +204,12 @@ static void test_read_pins(void)
 	could_not_move();
 	thread = reclaimer(at);
 	for (unsigned int n = 1; !out_of_time(start, pins && out); n++) {
+		unsigned int first = single ? n % PAGES : 0;
+		char *pinned = at + first * PAGE;
+
+		long_pin.addr = (uintptr_t)pinned;
 		/* Pages that are exclusive and about to go: the pin and reclaim meet there. */
-		fill_on(at, FOLIO, n);
+		fill_again(at, n);
 		out += swapped(at, FOLIO);
 		if (ioctl(fd, PIN_LONGTERM_TEST_START, &long_pin)) {
 			error = errno;
@@ -210,9 +222,10 @@ static void test_read_pins(void)
 			break;
 		}
 		pageout(at, FOLIO);
-		wrong += swapped(at, FOLIO);
+		wrong += swapped(pinned, long_pin.size);
 		fill_on(at, FOLIO, n + 1);
-		wrong += ioctl(fd, PIN_LONGTERM_TEST_READ, &to) || !each_byte(seen, FOLIO, n + 1);
+		wrong += ioctl(fd, PIN_LONGTERM_TEST_READ, &to) ||
+			 !each_byte(seen, long_pin.size, n + 1 + first);
 		if (ioctl(fd, PIN_LONGTERM_TEST_STOP))
 			ksft_exit_fail_msg("cannot unpin: %s\n", strerror(errno));
 		wrong += !each_byte(at, FOLIO, n + 1);
@@ -254,7 +267,7 @@ static void test_direct(void)
 	}
 	thread = reclaimer(at);
 	for (unsigned int n = 1; !out_of_time(start, out); n++, writes++) {
-		fill_on(at, FOLIO, n);
+		fill_again(at, n);
 		out += swapped(at, FOLIO);
 		wrong += is_wrong(pwrite(fd, at, FOLIO, 0) == (ssize_t)FOLIO, n, "written");
 		/* Behind the pins, and while who reclaims had the CPU. */
@@ -284,7 +297,7 @@ static void test_vmsplice(void)
 		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
 	thread = reclaimer(at);
 	for (unsigned int n = 1; !out_of_time(start, out); n++, rounds++) {
-		fill_on(at, FOLIO, n);
+		fill_again(at, n);
 		out += swapped(at, FOLIO);
 		/* A pipe has room for 16 pages. */
 		if (vmsplice(pipes[1], &iov, 1, 0) != (ssize_t)FOLIO)
@@ -312,6 +325,7 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		seconds = atoi(argv[1]);
+	single = argc > 2 && !strcmp(argv[2], "single");
 	ksft_print_header();
 	ksft_set_plan(4);
 	begin_anon();

@@ -51,16 +51,6 @@ static inline char *memory(unsigned long size, bool shared)
 	return at;
 }
 
-static inline void stay_on(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		ksft_exit_fail_msg("CPU %d: %s\n", cpu, strerror(errno));
-}
-
 /* This thread goes before all others on its CPU. */
 static inline void go_first(void)
 {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -69,6 +70,16 @@ static inline unsigned long number_of(const char *path, const char *name)
 	if (!file || fclose(file))
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	return found;
+}
+
+static inline void stay_on(int cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		ksft_exit_fail_msg("CPU %d: %s\n", cpu, strerror(errno));
 }
 
 /* (A cgroup's own may be late.) */

@@ -112,7 +112,7 @@ static void test_disturbed(struct disturber *d)
 	pthread_t thread;
 	bool all;
 
-	d->at = single_pages(SIZE);
+	d->at = single_pages(SIZE, 1);
 	stop = false;
 	if (pthread_create(&thread, NULL, disturb_on, d))
 		ksft_exit_fail_msg("pthread_create\n");
@@ -174,7 +174,7 @@ static void test_rotating(void)
 	set_zram(&swap, "queue/rotational", 1);
 	swap_on(&swap);
 	others_off();
-	at = single_pages(SIZE);
+	at = single_pages(SIZE, 1);
 	begin_counting();
 	pageout(at, SIZE);
 	nr = batches();
@@ -201,7 +201,7 @@ static void test_limit(void)
 	snprintf(counts, sizeof(counts), "%s/memory.swap.events", cgroup);
 	snprintf(text, sizeof(text), "%lu", allowed * PAGE);
 	write_to(path, text);
-	at = single_pages(SIZE);
+	at = single_pages(SIZE, 1);
 	events = number_of(counts, "max");
 	begin_counting();
 	pageout(at, size);

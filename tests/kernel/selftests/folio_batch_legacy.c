@@ -35,7 +35,7 @@ static void test_lru(bool gen)
 	char *at;
 
 	write_to(LRU_GEN, gen ? "y" : "n");
-	at = single_pages(SIZE);
+	at = single_pages(SIZE, 1);
 	known = refaults();
 	cached = swapcached();
 	for (unsigned int i = 0; i < 3; i++) {
