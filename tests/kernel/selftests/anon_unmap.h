@@ -119,6 +119,8 @@ static inline bool write_faults(char *at, char value)
 struct swap {
 	char path[64];
 	int priority;
+	/* Of swapon(), beyond the priority. */
+	int flags;
 };
 
 static struct swap swaps[4];
@@ -143,7 +145,7 @@ static inline void swap_on(const struct swap *swap)
 {
 	int flags = swap->priority < 0 ? 0 : SWAP_FLAG_PREFER | swap->priority;
 
-	if (swapon(swap->path, flags))
+	if (swapon(swap->path, flags | swap->flags))
 		ksft_exit_fail_msg("swapon %s: %s\n", swap->path, strerror(errno));
 }
 

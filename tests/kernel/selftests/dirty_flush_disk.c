@@ -34,12 +34,6 @@ static unsigned long bios(const char *disk)
 	return done + merged;
 }
 
-static void settle(void)
-{
-	while (vmstat("nr_writeback"))
-		usleep(1000);
-}
-
 static void test(const struct swap *swap, const char *disk, const char *what)
 {
 	unsigned long before, written, out = 0, busy = 0, wrong;

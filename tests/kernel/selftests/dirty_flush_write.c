@@ -110,7 +110,7 @@ static void test_errors_later(void)
 	unsigned long before, out_before = 0, failed = 0;
 	char *at = memory(SIZE, false);
 	int file;
-	struct swap swap = loop_on(MOST, &file);
+	struct swap swap = loop_on(MOST, 0, &file);
 	struct timespec start;
 
 	others_off();

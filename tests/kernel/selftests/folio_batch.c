@@ -2,15 +2,16 @@
 /*
  * What goes on beside reclaim that takes folios of one page together: others fork, lock, move and
  * split what is reclaimed, or take its swap away; the limit of swap is met among them, or slots
- * come one by one; and of a file some pages go and others stay. Every byte must be there, and what
- * is locked must stay.
+ * come one by one, or are discarded before they are used again; some pages are KSM's; and of a file
+ * some pages go and others stay. Every byte must be there, and what is locked must stay.
  *
  *	folio_batch FOLDER [SECONDS]
  *
  * so long for each, 2 without. FOLDER is on a disk.
  *
  * Needs root; cgroup2 on /sys/fs/cgroup; swap on block devices that can be switched off and on, and
- * zram to have in their place; and tracefs on /sys/kernel/tracing, where batches are counted.
+ * zram and loop devices to have in their place; KSM; and tracefs on /sys/kernel/tracing, where
+ * batches are counted.
  */
 
 #define _GNU_SOURCE
@@ -217,6 +218,126 @@ static void test_limit(void)
 	munmap(at, SIZE);
 }
 
+/* Of two clusters of slots, of which the first is not discarded: it has the header. */
+#define DISCARDED (SIZE + SIZE / 2)
+
+struct discards {
+	const struct swap *swap;
+	unsigned long rounds, out, told, wrong;
+};
+
+/* How often a device was told what it need not keep. */
+static unsigned long discarded(const struct swap *swap)
+{
+	unsigned long times;
+	char path[96];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", swap->path + strlen("/dev/"));
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &times) != 1)
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	fclose(file);
+	return times;
+}
+
+/*
+ * All slots become free at once, and are wanted before the worker that discards them has had this
+ * CPU. There are too few others; where it discards some just now, pages are left.
+ */
+static void *use_again(void *data)
+{
+	struct discards *d = data;
+	struct timespec start;
+	char *at;
+
+	stay_on(0);
+	go_first();
+	at = single_pages(DISCARDED, 0);
+	d->told = discarded(d->swap);
+	for (start = begin(); !out_of_time(start, d->rounds > 3); d->rounds++) {
+		fill_on(at, DISCARDED, d->rounds);
+		pageout(at, DISCARDED);
+		settle();
+		d->out += swapped(at, DISCARDED);
+		d->wrong += !each_byte(at, DISCARDED, d->rounds);
+		if (madvise(at, DISCARDED, MADV_DONTNEED))
+			ksft_exit_fail_msg("MADV_DONTNEED: %s\n", strerror(errno));
+	}
+	d->told = discarded(d->swap) - d->told;
+	munmap(at, DISCARDED);
+	return NULL;
+}
+
+/* Slots are discarded before they are used again, and not when there is something in them. */
+static void test_discard(void)
+{
+	int file;
+	struct swap swap = loop_on(2 * SIZE, SWAP_FLAG_DISCARD, &file);
+	struct discards d = { .swap = &swap };
+	pthread_t thread;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/discard_max_bytes",
+		 swap.path + strlen("/dev/"));
+	if (!number_in(path)) {
+		ksft_test_result_skip("slots are discarded: %s cannot\n", swap.path);
+	} else {
+		others_off();
+		if (pthread_create(&thread, NULL, use_again, &d))
+			ksft_exit_fail_msg("pthread_create\n");
+		pthread_join(thread, NULL);
+		others_on();
+		ksft_print_msg("%lu rounds, %lu pages out, %lu times discarded, %lu wrong\n",
+			       d.rounds, d.out, d.told, d.wrong);
+		ksft_test_result(d.out > d.rounds * SIZE / PAGE / 2 && d.told > 1 && !d.wrong,
+				 "slots are discarded before they are used again\n");
+	}
+	swap_off(&swap);
+	close(file);
+}
+
+#define KSM "/sys/kernel/mm/ksm/"
+/* So many pages, and each second time as many are for KSM. */
+#define STRIPE (8 * PAGE)
+
+/* Pages that KSM shares go with others, and each mapping is its own again when they are back. */
+static void test_ksm(void)
+{
+	/* What single_pages() writes to a page it writes to the 256th from there, too. */
+	static const unsigned long twin = 256 * PAGE, pairs = SIZE / PAGE / 4;
+	unsigned int out = 0, ksm_out = 0;
+	unsigned long shared = 0;
+	struct timespec start;
+	char *at;
+	bool right;
+
+	if (access(KSM "run", W_OK))
+		return ksft_test_result_skip("pages of KSM are among others: no " KSM "\n");
+	at = single_pages(SIZE, 1);
+	for (unsigned long i = 0; i < SIZE; i += 2 * STRIPE)
+		if (madvise(at + i, STRIPE, MADV_MERGEABLE))
+			ksft_exit_fail_msg("MADV_MERGEABLE: %s\n", strerror(errno));
+	write_to(KSM "run", "1");
+	for (start = begin(); shared < pairs && !out_of_time(start, false); usleep(10000))
+		shared = number_in(KSM "pages_sharing");
+	write_to(KSM "run", "0");
+	reclaim("max");
+	out = swapped(at, SIZE);
+	for (unsigned long i = 0; i < SIZE; i += 2 * STRIPE)
+		ksm_out += swapped(at + i, STRIPE);
+	right = each_byte(at, SIZE, 1);
+	memset(at + twin, 0, PAGE);
+	right &= each_byte(at, twin, 1);
+	/* Shared no more. */
+	write_to(KSM "run", "2");
+	write_to(KSM "run", "0");
+	munmap(at, SIZE);
+	ksft_print_msg("%lu pages shared, %u pages out, %u of these KSM's\n", shared, out, ksm_out);
+	ksft_test_result(shared >= pairs && ksm_out && out > ksm_out && right,
+			 "pages of KSM are among others\n");
+}
+
 /* From page @first on so many pages go, and no others; all is there when the file is read. */
 static void test_file(const char *folder, unsigned int first, unsigned int nr)
 {
@@ -265,10 +386,12 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		seconds = atoi(argv[2]);
 	ksft_print_header();
-	ksft_set_plan(DISTURBERS + 6);
+	ksft_set_plan(DISTURBERS + 8);
 	begin_anon();
 	test_limit();
 	test_rotating();
+	test_discard();
+	test_ksm();
 	test_file(argv[1], 0, 3);
 	test_file(argv[1], 1, 3);
 	test_file(argv[1], 63, 1);

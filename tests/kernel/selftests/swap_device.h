@@ -80,12 +80,19 @@ static inline void zram_off(const struct swap *swap)
 	write_to(ZRAMS "hot_remove", swap->path + strlen("/dev/zram"));
 }
 
+/* What is to be written to swap has been. */
+static inline void settle(void)
+{
+	while (vmstat("nr_writeback"))
+		usleep(1000);
+}
+
 /* On a @file of memory, and gone when swap is switched off. */
-static inline struct swap loop_on(unsigned long size, int *file)
+static inline struct swap loop_on(unsigned long size, int flags, int *file)
 {
 	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR };
 	int control = open("/dev/loop-control", O_RDWR), fd;
-	struct swap swap = { .priority = 100 };
+	struct swap swap = { .priority = 100, .flags = flags };
 
 	*file = memfd_create("swap", MFD_ALLOW_SEALING);
 	if (control < 0 || *file < 0 || ftruncate(*file, size))
