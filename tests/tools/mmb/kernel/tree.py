@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from itertools import takewhile
 
 from ..base.cache import CACHE, TOP, Lock, brought, need_space, write_atomically
 from ..base.errors import Error, say
@@ -30,9 +29,6 @@ SERIES = ["fixes", "reclaim_c", *PATHS]
 # it, the twins of paths, and their modes.
 BETTER_C = "better_c"
 TWINS = ["better_c/mode", "anon_unmap_c", "anon_unmap_c/mode", "dirty_flush_c", "contig_free_c", "folio_batch_c"]
-# What a twin is to a plain kernel: its folder -> (the path whose patches of C alone come first, the rest).
-OFFERED = {"anon_unmap_c": ("anon_unmap", ["anon_unmap_c", "anon_unmap_c/plain"]),
-           "contig_free_c": ("contig_free", ["contig_free_c"])}
 
 # Files of ours that become files of the kernel.
 OURS = [
@@ -141,18 +137,16 @@ def patches_of(path, folder=TOP / "patches"):
     return sorted(p for p in (folder / path).glob("[0-9]*.patch") if not p.name.startswith("0000-"))
 
 
+def unnumbered(patch):
+    """The name by which a patch is known, wherever in its folder it is."""
+    return re.sub(r"^\d+-", "", patch.name)
+
+
 def series():
     """The patches to build with."""
     more = [name for name, is_wanted in beyond().items() if is_wanted]
     return [patch for path in SERIES + more for folder in [path, *(TWINS if path == BETTER_C else [])]
             for patch in patches_of(folder)]
-
-
-def offered(twin):
-    """A twin as a series for a plain kernel: the fixes, what is C's alone of the path, and the twin."""
-    path, folders = OFFERED[twin]
-    own = takewhile(lambda patch: "mm_batch/" not in patch.read_text(), patches_of(path))
-    return [*patches_of("fixes"), *own, *(patch for folder in folders for patch in patches_of(folder))]
 
 
 def touched_by(patches):

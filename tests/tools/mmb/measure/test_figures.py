@@ -186,13 +186,6 @@ class Series(unittest.TestCase):
             with given(**variables):
                 self.assertEqual(self.of(tree.series()), folders)
 
-    def test_a_twin_is_offered_with_what_is_c_s_alone(self):
-        """For a plain kernel: fixes, what needs nothing of mm_batch, the twin, and what gives it runs."""
-        for twin, path, own, more in (("anon_unmap_c", "anon_unmap", 7, ["anon_unmap_c/plain"]),
-                                      ("contig_free_c", "contig_free", 2, [])):
-            self.assertEqual(self.of(tree.offered(twin)), ["fixes", path, twin, *more])
-            self.assertEqual(sum(p.parent.name == path for p in tree.offered(twin)), own)
-
     def test_every_folder_has_its_place(self):
         there = {p.name for p in (tree.TOP / "patches").iterdir() if p.is_dir()}
         evaluated = {"better_c", "anon_unmap_c", "dirty_flush_c", "contig_free_c", "folio_batch_c", "meter", "uml"}

@@ -16,8 +16,8 @@ from pathlib import Path, PurePath
 
 from ..base.cache import TOP, write_atomically
 from ..base.errors import PASS, Error, say
-from ..kernel.tree import BETTER_C, OURS, SERIES, TWINS, Base, our_files, patches_of, touched_by
-from .write import AUTHOR, Git, Plan, listed, unnumbered, write_files
+from ..kernel.tree import BETTER_C, OURS, SERIES, TWINS, Base, our_files, patches_of, touched_by, unnumbered
+from .write import AUTHOR, Git, Plan, listed, write_files
 
 # Tip -> the folders whose patches lead to it. The first is on the base, the others are on the first.
 SERIES_TIP = "series"
@@ -73,7 +73,7 @@ def commit_branches(git, checkout, plan, tips):
         if tip != SERIES_TIP:
             git("checkout", "-q", "-b", tip, SERIES_TIP)
         for folder, end in checkout.ends(tip).items():
-            plan.commit(git, folder)
+            plan.commit(git, patches_of(folder, plan.folder))
             if end != tip:
                 git("branch", end)
     git("checkout", "-q", SERIES_TIP)

@@ -16,9 +16,11 @@ from ..base.cache import TOP
 from ..base.errors import FAIL, PASS, Error, say
 from ..base.progress import Steps
 from ..kernel.kbuild import Build
-from ..kernel.tree import BETTER_C, OFFERED, SERIES, Base, content, offered, patches_of, stage, touched_by
+from ..kernel.tree import SERIES, Base, content, patches_of, stage, touched_by
+from ..paths import PATHS
 from . import applies
 from .configurations import DISTRIBUTION, FULL, build_variant
+from .parts import PARTS
 from .states import States
 from .write import unsigned_series
 
@@ -150,9 +152,9 @@ def check_applies(table, base, tree, patches, quick):
         raise Error(f"the series does not apply to Linux {base.version} ({why})", "see make series")
     table.add("applies", f"Linux {base.version}", PASS, "by git am")
     table.add("applies", "is what make kernel builds", *check_staged(tree, git, touched_by(patches)))
-    for what, alone in ((f"{BETTER_C}, without the series", patches_of(BETTER_C)),
-                        *((f"{twin}, with the fixes alone", offered(twin)) for twin in OFFERED)):
-        table.add_applied(what, base.tree, alone, base, base.version)
+    # What a path adds, with files of ours, was just applied.
+    for name, part in [(name, PARTS[name]()) for name in PARTS if name not in PATHS]:
+        table.add_applied(f"PART={name}", base.tree, [*part.below, *part.own], base, base.version)
     if not quick:
         table.steps.start("series upstream", "applying it to upstream's release")
         for version, archive in applies.upstream():

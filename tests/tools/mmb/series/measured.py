@@ -3,12 +3,14 @@
 
 import re
 from dataclasses import dataclass
+from itertools import repeat
 
 from ..base.errors import Error
 from ..base.tables import number, text_table
 from ..measure.figures import REPORTS, Figures
 
 HEAD = "Guest instructions per page (QEMU, icount, x86_64, medians of one boot):"
+KERNELS = "Guest instructions per page (QEMU, icount, x86_64, medians of a boot each):"
 RATES = "Medians of five runs in turn (QEMU, x86_64, a host thread per CPU):"
 
 
@@ -22,6 +24,11 @@ class Measured:
     modes: tuple = ("off", "c", "rust")
     heads: tuple = ("off", "7.3", "Rust")
     rates: tuple = ()  # of each row, instead of its instructions
+    reports: tuple = ()  # of each mode, where it is a kernel for which there is one of its own
+
+    def columns(self):
+        """What says the figures of each mode, and the mode."""
+        return [(Figures(REPORTS[name]), mode) for name, mode in zip(self.reports or repeat(self.report), self.modes)]
 
 
 FILE = ("ext4-4k", "ext4-16k", "ext4-64k", "ext4-2m-pte", "shmem-64k", "lazyfree-64k")
@@ -31,6 +38,9 @@ FLUSHES = (("pageout-4cpu", "flushes_per_dirty_folio"), ("stress-ng-4cpu", "tlb_
            ("stress-ng-4cpu", "call_ipis_per_stolen"))
 # Folder of patches/ -> its performance patch.
 MEASURED = {
+    # The second kernel has the twins as well: the first row is for what these do to C.
+    "better_c": Measured("mm-rmap-let-a-file-folio-s-batch-differ-in-write-and.patch", ("ext4-64k", "ext4-64k-mixed"),
+                         modes=("c", "c"), heads=("before", "after"), reports=("release", "twins")),
     "contig_free": Measured("mm-page_alloc-free-contiguous-ranges-by-mm_batch.patch", RANGES),
     "file_unmap": Measured("mm-rmap-unmap-file-and-lazyfree-folios-by-mm_batch.patch", FILE),
     "anon_unmap": Measured("mm-rmap-unmap-anonymous-folios-by-mm_batch.patch", ANON, modes=("off", "rust"),
@@ -47,26 +57,32 @@ def table(lines):
     return [f"  {line}" for line in text_table([(*line, "") for line in lines]).splitlines()]
 
 
-def lines_of(measured, figures):
+def lines_of(measured):
     """The rows' figures: the function that changed, and the whole call where that was measured."""
-    first, last = measured.modes[0], measured.modes[-1]
+    columns = measured.columns()
+
+    def medians(row, metric=None):
+        return [figures.median(row, mode, metric) for figures, mode in columns]
+
     if measured.rates:
+        rows = [(row, metric, medians(row, metric)) for row, metric in measured.rates]
         return table([("", *measured.heads, ""), *(
-            (f"{row}, {metric.replace('_', ' ')}", *(number(figures.median(row, mode, metric), 3) for mode in measured.modes),
-             f"{100 * (figures.ratio(row, last, first, metric) - 1):+.0f}%") for row, metric in measured.rates)])
-    whole = [row for row in measured.rows if "insn_total" in figures.rows[row]["metrics"]]
+            (f"{row}, {metric.replace('_', ' ')}", *(number(one, 3) for one in found),
+             f"{100 * (found[-1] / found[0] - 1):+.0f}%") for row, metric, found in rows)])
+    whole = [row for row in measured.rows if all("insn_total" in figures.rows[row]["metrics"] for figures, _ in columns)]
     ratio = f"{measured.heads[0]}/{measured.heads[-1]}"
     found = [("", *measured.heads, ratio, *(["whole call"] if whole else []))]
     for row in measured.rows:
-        times = number(figures.ratio(row, first, last), 2)
-        total = [number(figures.ratio(row, first, last, "insn_total"), 2) if row in whole else ""] if whole else []
-        found.append((row, *(number(figures.median(row, mode), 0) for mode in measured.modes), times, *total))
+        each = medians(row)
+        first, *_, last = medians(row, "insn_total") if row in whole else (None, None)
+        total = [number(first / last, 2) if row in whole else ""] if whole else []
+        found.append((row, *(number(one, 0) for one in each), number(each[0] / each[-1], 2), *total))
     return table(found)
 
 
 def paragraph(measured):
-    head = RATES if measured.rates else HEAD
-    return "\n".join([head, "", *lines_of(measured, Figures(REPORTS[measured.report]))])
+    head = RATES if measured.rates else KERNELS if measured.reports else HEAD
+    return "\n".join([head, "", *lines_of(measured)])
 
 
 def with_figures(path, folder):

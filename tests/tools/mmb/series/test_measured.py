@@ -4,10 +4,12 @@
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 from mmb.base.cache import TOP
 from mmb.base.errors import Error
-from mmb.series import measured, write
+from mmb.kernel.tree import unnumbered
+from mmb.series import measured
 
 PATCH = """\
 From 0 Mon Sep 17 00:00:00 2001
@@ -25,7 +27,7 @@ Signed-off-by: A <a@b>
 class Messages(unittest.TestCase):
     def test_each_is_a_patch_of_ours(self):
         for path, what in measured.MEASURED.items():
-            names = [write.unnumbered(patch) for patch in (TOP / "patches" / path).glob("[0-9]*.patch")]
+            names = [unnumbered(patch) for patch in (TOP / "patches" / path).rglob("[0-9]*.patch")]
             self.assertIn(what.patch, names)
 
     def test_figures_stand_in_front_of_the_trailers(self):
@@ -49,6 +51,16 @@ class Messages(unittest.TestCase):
             patch.write_text(PATCH.replace("Assisted-by: somebody\nSigned-off-by: A <a@b>\n", ""))
             measured.with_figures("anon_unmap", pathlib.Path(folder))
             self.assertRegex(patch.read_text(), r"\n\nWhy.\n\nGuest [^-]*\n\n(  .*\n)+---\n mm")
+
+    def test_a_kernel_for_each_mode(self):
+        def figures(folder):
+            found = mock.Mock(rows={"row": {"metrics": {"m": {}}}})
+            found.median.side_effect = {"x86_64": lambda *_: 30, "x86_64-better_c": lambda *_: 10}[folder]
+            return found
+
+        what = measured.Measured("x.patch", ("row",), modes=("c", "c"), reports=("release", "twins"))
+        with mock.patch.object(measured, "Figures", figures):
+            self.assertEqual(measured.lines_of(what)[-1].split(), ["row", "30", "10", "3.00"])
 
     def test_another_folder_is_left(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ from unittest import mock
 from mmb import paths
 from mmb.base.errors import FAIL, PANIC, PASS, Error
 from mmb.kernel import compiled, tree
-from mmb.series import applies, check, configurations, states, write
+from mmb.series import applies, check, configurations, parts, states, write
 
 # A kernel of one C file, and two paths: the second extends what the first brought.
 C_FILE = "".join(f"int {name};\n" for name in "abcdefghijklmnop")
@@ -96,9 +96,9 @@ class Series(Toy):
         script.chmod(0o755)
         self.path("fix", ONE)
         base = mock.Mock(tree=self.top / "base", version="7.3.0", work=self.top)
-        parts = {"fix": ("fix", lambda: tree.patches_of("fix", self.top / "patches"))}
-        with mock.patch.object(write, "PARTS", parts), mock.patch.object(write, "TOP", self.top):
-            folder = write.write_part(base, "fix", self.top / "out")
+        part = parts.Part("fix", tree.patches_of("fix", self.top / "patches"))
+        with mock.patch.object(write, "PARTS", {"fix": lambda: part}):
+            folder = write.write_part(base, "fix", self.top / "out", plan=self.plan())
             texts = [p.read_text() for p in sorted(folder.iterdir())]
             self.assertEqual(len(texts), 2)
             self.assertIn("Why fix.", texts[0])
@@ -106,7 +106,41 @@ class Series(Toy):
                 self.assertRegex(text, r"(?s)\nTo: A <a@b>\nCc: l@b\n")
             script.write_text("#!/bin/sh\necho no list >&2; exit 1\n")
             with self.assertRaisesRegex(Error, "get_maintainer.pl failed .no list"):
-                write.write_part(base, "fix", self.top / "out")
+                write.write_part(base, "fix", self.top / "out", plan=self.plan())
+
+    def test_what_a_part_needs_is_named_and_not_sent(self):
+        """With our files, which come with what is before it as well."""
+        self.write("base/scripts/get_maintainer.pl", "#!/bin/sh\necho a@b\n").chmod(0o755)
+        base = mock.Mock(tree=self.top / "base", version="7.3.0", work=self.top)
+        one, two = (tree.patches_of(path, self.top / "patches") for path in ("one", "two"))
+        with mock.patch.object(write, "PARTS", {"two": lambda: parts.Part("two", two, one)}):
+            letter, *mails = sorted(write.write_part(base, "two", self.top / "out", plan=self.plan()).iterdir())
+        self.assertEqual([mail.name for mail in mails], ["0001-mm-two.patch"])
+        self.assertRegex(letter.read_text(), r"\nbase: Linux 7.3.0\nprerequisite-patch-id: [0-9a-f]{40}\n$")
+        self.assertIn("two.rs", mails[0].read_text())
+
+    def test_what_the_parts_are(self):
+        """None has what another one is for, or what knows of a file of ours, but for the path."""
+        def of(patches):
+            return sorted({str(patch.parent.relative_to(tree.TOP / "patches")) for patch in patches})
+
+        found = {name: make() for name, make in parts.PARTS.items()}
+        self.assertEqual({name: (of(part.own), len(part.own), of(part.below), len(part.below))
+                          for name, part in found.items() if name != "folio_batch"},
+                         {"fixes": (["fixes"], 9, [], 0), "selftests": (["fixes"], 2, [], 0),
+                          "reclaim_c": (["reclaim_c"], 2, [], 0), "better_c": (["better_c"], 2, [], 0),
+                          "contig_free_c": (["contig_free", "contig_free_c"], 3, [], 0),
+                          "anon_unmap_c": (["anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"], 9, ["fixes"], 3)})
+        self.assertEqual(of(found["folio_batch"].below), sorted(set(tree.SERIES) - {"folio_batch"}))
+        self.assertFalse([name for part in found.values() if not part.below for name in tree.touched_by(part.own)
+                          if name in tree.our_files()])
+        for part in found.values():
+            self.assertTrue((tree.TOP / "patches" / part.letter / write.LETTER).exists())
+
+    def test_make_takes_the_parts_that_there_are(self):
+        line = next(line for line in (tree.TOP / "tests/tools/variables").read_text().splitlines()
+                    if line.startswith("PART\t"))
+        self.assertEqual(line.split("\t")[1].split("|"), list(parts.PARTS))
 
     def test_what_an_earlier_patch_brought(self):
         """What no later path knows is changed once, where we have it; what a later path brought is taken back."""

@@ -12,24 +12,19 @@ import re
 import shutil
 import subprocess
 import tempfile
-from functools import partial
 from itertools import chain
 
 from ..base.cache import TOP, alone
 from ..base.errors import PASS, Error, say
-from ..kernel.tree import OFFERED, SERIES, Base, offered, our_files, patches_of, put_back, touched_by
+from ..kernel.tree import SERIES, Base, our_files, patches_of, put_back, touched_by, unnumbered
 from .measured import with_figures
+from .parts import PARTS
 
 OUT = TOP / "out/series"
 LETTER = "0000-cover-letter.patch"
 AUTHOR = "mm_batch developers <mm_batch@localhost>"
 # The committer's, which is the cover letter's: a fixed one, or every run would differ.
 DATE = "2026-11-20T23:00:00+0000"
-
-
-def unnumbered(patch):
-    """The name by which a patch is known, wherever in its folder it is."""
-    return re.sub(r"^\d+-", "", patch.name)
 
 
 def reason(done):
@@ -153,11 +148,11 @@ class Plan:
                                 "git stash what was changed, make import, and change it there")
             return {name: (git.folder / name).read_bytes() for name in names}
 
-    def commit(self, git, path, sob=None):
-        """A commit for each of a folder's patches, with our files that come with it, as they are then."""
-        for patch in patches_of(path, self.folder):
+    def commit(self, git, patches, sob=None):
+        """A commit for each of the patches, with our files that come with it, as they are then."""
+        for patch in patches:
             git.am(patch, sob)
-            if names := self.tables.get(path, {}).get(unnumbered(patch)):
+            if names := self.tables.get(patch.parent.name, {}).get(unnumbered(patch)):
                 write_files(git.folder, {name: self.brought[name] for name in names})
                 git("add", "-A", "-f")
                 git("commit", "-q", "--amend", "--no-edit")
@@ -189,7 +184,7 @@ def write_series(base, out, sob=None, plan=None):
     shutil.rmtree(part, ignore_errors=True)
     before = "base"
     for path in plan.patches:
-        plan.commit(git, path, sob)
+        plan.commit(git, plan.patches[path], sob)
         git("tag", path)
         git.mails(part / path, f"{before}..{path}", plan.folder / path / LETTER, base)
         with_figures(path, part / path)
@@ -208,14 +203,6 @@ def unsigned_series(base):
     return [patch for folder in write_series(base, base.work / "series-out") for patch in patches_of(folder)]
 
 
-# What can be sent without the rest: name -> where its cover letter is, and its patches, for a plain kernel.
-PARTS = {
-    "fixes": ("fixes", lambda: patches_of("fixes")),
-    "reclaim_c": ("reclaim_c", lambda: patches_of("reclaim_c")),
-    "better_c": ("better_c", lambda: patches_of("better_c")),
-} | {twin: (twin, partial(offered, twin)) for twin in OFFERED}
-
-
 def recipients(tree, patches):
     """What git format-patch takes: to whom, by the kernel's own list."""
     script = [tree / "scripts/get_maintainer.pl", "--no-git", "--no-git-fallback", "--no-rolestats"]
@@ -229,19 +216,20 @@ def recipients(tree, patches):
 
 
 @alone("series")
-def write_part(base, name, out, sob=None):
-    """Writes a part for a plain kernel, with a letter and whom to send it to; returns its folder."""
-    path, patches_for = PARTS[name]
-    patches, git = patches_for(), Git(base.work / "series-git", sob or AUTHOR)
-    git.commit_base(base.tree, touched_by(patches), base.version)
-    for patch in patches:
-        git.am(patch, sob)
-    part = out.with_name(out.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    git.mails(part, "base..HEAD", TOP / "patches" / path / LETTER, base, *recipients(base.tree, patches))
-    with_figures(path, part)
+def write_part(base, name, out, sob=None, plan=None):
+    """Writes a part, with a letter and whom to send it to, but not what must be there before; returns its folder."""
+    part, plan = PARTS[name](), plan or Plan(SERIES, our_files())
+    git = Git(base.work / "series-git", sob or AUTHOR)
+    git.commit_base(base.tree, touched_by([*part.below, *part.own]) | set(plan.ours), base.version)
+    plan.commit(git, part.below, sob)
+    git("tag", "below")
+    plan.commit(git, part.own, sob)
+    unfinished = out.with_name(out.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    git.mails(unfinished, "below..HEAD", plan.folder / part.letter / LETTER, base, *recipients(base.tree, part.own))
+    with_figures(part.letter, unfinished)
     shutil.rmtree(out, ignore_errors=True)
-    part.rename(out)
+    unfinished.rename(out)
     return out
 
 
