@@ -18,7 +18,7 @@
 //! is done once per batch: a slot of swap, a walk for references, a walk for unmapping, a flush.
 //!
 //! Folios are neighbours where one page table maps them, with gaps or without. What does not fit
-//! stays mapped or leaves the batch: C takes it by itself, as without batches, or in the next batch.
+//! stays mapped or leaves the batch: C takes it by itself, as without batches, or in the next one.
 
 #![forbid(unsafe_code)]
 

@@ -79,9 +79,9 @@ pub unsafe trait FoliosWalk: Sized {
     ///
     /// Left out are folios that are young by a PTE, unless references are ignored; in a VMA that is
     /// `VM_LOCKED` or has shadow stacks; of a file, with a PTE that needs a uffd-wp marker; with a
-    /// PTE that is unused (`pte_unused()`); that are large, and whose PTEs differ in more than dirty
-    /// and young, or their pages in AnonExclusive; or in the swap cache, or not, where they should
-    /// not be so.
+    /// PTE that is unused (`pte_unused()`); that are large, with PTEs that differ in more than
+    /// dirty and young, or pages that differ in AnonExclusive; or in the swap cache, or not, where
+    /// they should not be so.
     ///
     /// C: `ttu_folios_find()`, mm/rmap.c, by this series.
     fn find(&mut self) -> Option<FolioSet>;

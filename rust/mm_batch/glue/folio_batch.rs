@@ -178,8 +178,9 @@ fn bits(unmapped: Option<FolioSet>) -> u32 {
 ///
 /// `ttu` is of an rmap walk of this task, which has stopped at a PTE of a folio of the batch, which
 /// is anonymous and swap-backed; the page table lock is held, and an rmap lock that keeps the VMA
-/// and its mm. The folios of the batch are locked, not hugetlb, and referenced by the caller. Nobody
-/// else unmaps at this stop. All that until this returns, but that PTEs may be cleared by it.
+/// and its mm. The folios of the batch are locked, not hugetlb, and referenced by the caller.
+/// Nobody else unmaps at this stop. All that until this returns, but that PTEs may be cleared by
+/// it.
 ///
 /// Context: folio locks, rmap lock and page table lock held. Does not sleep.
 #[export]
