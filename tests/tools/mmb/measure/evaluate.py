@@ -14,7 +14,7 @@ from ..paths.model import MIB, STRESS_MIB, mib, stress_mib
 from ..kernel.kbuild import flavour, named_config, staged_build
 from ..guest import initrd, payload
 from ..guest.boot import emulator, kvm
-from . import report, rows, timing, verdict
+from . import report, rows, stack, timing, verdict
 
 
 def chosen_rows(known):
@@ -133,6 +133,7 @@ def evaluate(arch, scale):
     fetch(arch, selected)
     build, steps = staged_build(arch, "evaluate", payload.STEP | {run_step: seconds})
     modules, programs = payload.modules(build, steps), payload.workloads(build)
+    frames = stack.stack(build)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
     folder = build.base.work / f"{build.out.name}-evaluate"
     boots = Boots(build, modules, programs, folder, steps)
@@ -147,7 +148,7 @@ def evaluate(arch, scale):
 
     lines = [found[row] for row in selected]
     clock = "wall" if wall else "icount"
-    data = report.results(build, measured, lines, scale, clock)
+    data = report.results(build, measured, lines, scale, clock) | {"stack": frames}
     # Only the whole table of a configuration with a name is worth keeping. But for x86_64's release, it may be short.
     release = config == "release"
     tracked = (scale == "full" or not release or arch != "x86_64") and len(selected) == len(known) and not wall and not any(
@@ -158,5 +159,8 @@ def evaluate(arch, scale):
     print(report.console(lines, config))
     if wall and (sure := sure_of(lines)):
         print(f"\n{sure}")
+    if frames:
+        print(f"\n{stack.said(frames)}")
     say(f"written: {where}/results.json, report.md")
-    return verdict.judged(p for line in lines for p in line.problems(not wall, config))
+    of_rows = [problem for line in lines for problem in line.problems(not wall, config)]
+    return verdict.judged([*of_rows, *stack.problems(frames, config)])

@@ -5,6 +5,7 @@ import re
 import statistics
 import subprocess
 from itertools import groupby, takewhile
+from textwrap import fill
 
 from ..base.cache import TOP
 from ..base.tables import markdown_table, number, text_table
@@ -12,6 +13,7 @@ from ..paths import PATHS
 from ..paths.model import mib, stress_mib
 from ..kernel.kbuild import CONFIG
 from ..guest.boot import MACHINES, emulator, version
+from . import stack
 from .verdict import percent, plain
 
 MODES = ("off", "c", "rust")
@@ -116,6 +118,7 @@ def markdown(build, lines, data, clock):
     counted = COUNTED.format(qemu=data["qemu_threads"]) if data["qemu_threads"] else ""
     scale = " SCALE=full" if data["results"][0]["scale"] == "full" else ""
     paths = "\n\n".join(section(path, some, config) for path, some in by_path(lines))
+    frames = fill(stack.said(data["stack"]), 120) + "\n" if data.get("stack") else ""
     return f"""<!-- SPDX-License-Identifier: GPL-2.0 -->
 # Figures, {build.arch}{given and "," + given}
 
@@ -128,7 +131,7 @@ Hooks that are compiled in, and off: {', '.join(hooks) or 'none'}.
 The unit is {unit}. Every mode of a row ran in one boot, C first and last; the
 figures are medians of runs, a run is the mean of its parts, and a row's noise is the spread of all its C runs.
 A row without a limit is shown only.
-{counted}"Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
+{counted}{frames}"Published" is the series' own figure, on its own machine, and compares with nothing else here. Written by
 `make evaluate{arch}{scale}{given}`.
 
 {paths}

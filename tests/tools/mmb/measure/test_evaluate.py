@@ -300,7 +300,7 @@ class Booted(unittest.TestCase):
 class Verdict(unittest.TestCase):
     """make evaluate, but for its boots: its exit code, and where it writes."""
 
-    def evaluated(self, config, rust):
+    def evaluated(self, config, rust, frames=None):
         values = {"c": [100e6, 100e6], "off": [500e6], "rust": [rust]}
         row = dataclasses.replace(ROW, limits=LIMITS, more=())
         build = mock.MagicMock(arch="x86_64", named=config or "release")
@@ -311,6 +311,7 @@ class Verdict(unittest.TestCase):
                 mock.patch.object(evaluate, "staged_build", return_value=(build, mock.Mock())), \
                 mock.patch.object(evaluate, "payload", mock.Mock(STEP={})), \
                 mock.patch.object(evaluate.Boots, "run", return_value=[verdict.Line(row, {"m": values})]), \
+                mock.patch.object(evaluate.stack, "stack", return_value=frames), \
                 mock.patch.object(report, "results", return_value={}), \
                 mock.patch.object(report, "markdown", return_value=""), mock.patch("builtins.print"):
             code = evaluate.evaluate("x86_64", "full")
@@ -321,6 +322,11 @@ class Verdict(unittest.TestCase):
                                    ("better_c", 59e6, PASS), ("better_c", 61e6, FAIL), ("noinline", 900e6, PASS)):
             name = f"report/x86_64{config and '-' + config}/results.json"
             self.assertEqual(self.evaluated(config, rust), (code, [name]), config)
+
+    def test_a_stack_beyond_its_limit(self):
+        for config, bytes_, code in ("", 900, PASS), ("", 901, FAIL), ("distro", 1000, PASS):
+            frames = {"shrink_folio_list": 600, "to_write": bytes_, "to_clear": 2000}
+            self.assertEqual(self.evaluated(config, 59e6, frames)[0], code, bytes_)
 
 
 class Boots(unittest.TestCase):
