@@ -6,7 +6,7 @@ import statistics
 import unittest
 from unittest import mock
 
-from mmb.measure import timing, uml
+from mmb.measure import rows, timing, uml
 from mmb.paths import PATHS
 from mmb.paths.model import Boot, TimedRow
 
@@ -92,6 +92,20 @@ class Values(unittest.TestCase):
         self.assertIsNone(line.ratio("c", "rust"))
         self.assertEqual(line.estimate("off").median, statistics.median([10, 20, 30, 40, 50, 60]))
 
+    def test_a_miss_is_sure(self):
+        def problems(gain, off, mode="rust"):
+            row = TimedRow("row", "run", ROW.boot, gain=gain, path="a_path")
+            return list(timing.Timed(row, {"off": off, mode: [10] * len(off)}).problems())
+
+        self.assertEqual(problems(1.25, [12.0, 12.1, 12.2, 12.3, 12.4, 12.4]),
+                         ["row: off/Rust 1.23, by 95 % at most 1.24, is below 1.25"])
+        # One is not sure of it; it is met; nothing is required; there is no Rust.
+        self.assertEqual(problems(1.25, [12.0, 12.1, 12.2, 12.3, 12.4, 12.6]), [])
+        self.assertEqual(problems(1.25, [13.0] * 6), [])
+        self.assertEqual(problems(None, [9.0] * 6), [])
+        self.assertEqual(problems(1.25, [9.0] * 6, "c"), [])
+
+
 
 class Written(unittest.TestCase):
     """What tables and results.json have."""
@@ -125,10 +139,23 @@ class Rows(unittest.TestCase):
         self.assertEqual({row.path for row in uml.known()}, set(PATHS))
 
     def test_instructions_beside_are_those_of_a_row_that_there_is(self):
-        figures = uml.Figures(uml.REPORTS["release"])
+        figures, declared = uml.Figures(uml.REPORTS["release"]), {row.workload: row for row in rows.ROWS}
         for row in uml.known():
             if row.counted:
+                counted = declared[row.counted]
+                self.assertIn(row.metric or counted.metric, (counted.metric, *counted.more), row.workload)
+            if row.counted in figures.rows:
                 self.assertGreater(uml.instructions(figures, row, "off"), 0, row.workload)
+            else:
+                self.assertIsNone(uml.instructions(figures, row, "off"), row.workload)
+
+    def test_batches_have_instructions_beside(self):
+        for row in PATHS["folio_batch"].timed:
+            self.assertEqual(row.counted, row.workload)
+
+    def test_required(self):
+        required = {row.workload: row.gain for row in uml.known() if row.gain}
+        self.assertEqual(required, {"batch-zero-4k": 1.25, "batch-data-4k": 1.15, "batch-anon-4k-forked": 1.25})
 
 
 if __name__ == "__main__":

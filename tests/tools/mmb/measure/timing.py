@@ -71,6 +71,12 @@ class Timed:
             return None
         return Estimate.of([a / b for a, b in zip(self.values[over], self.values[under])])
 
+    def problems(self):
+        """That off/Rust is too little, if one is sure of it: all of the interval is."""
+        gain, ratio = self.row.gain, self.ratio("off", "rust")
+        if gain and ratio and ratio.high < gain:
+            yield f"{self.row.workload}: off/Rust {ratio.median:.2f}, by 95 % at most {ratio.high:.2f}, is below {gain:g}"
+
 
 def one_pass(rows, modes_of, order):
     """(row, mode) in the order in which they run; `order` is a source of chance."""

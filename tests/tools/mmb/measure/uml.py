@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 from ..base.cache import TOP
-from ..base.errors import PASS, Error, say
+from ..base.errors import Error, say
 from ..base.progress import Steps
 from ..base.tables import number, text_table
 from ..guest import payload
@@ -19,7 +19,7 @@ from . import evaluate, report, rows, timing
 from .figures import REPORTS, Figures
 from .kept import cpu, keep
 from .timing import shown, sure
-from .verdict import RESULT
+from .verdict import RESULT, judged
 
 # The kernels: what mode c is there, and the configuration.
 KERNELS = {"C": "release", "twin": BETTER_C}
@@ -139,24 +139,25 @@ def time(scale):
     text = text_table(table(lines)) + "\n" + said(data)
     print(text)
     say(f"written: {where}/: {', '.join(keep(where, data, text))}")
-    return PASS
+    return judged(problem for _, plain, _ in lines for problem in plain.problems())
 
 
 def instructions(figures, row, mode):
-    """Of the evaluation, per page; None where it has no such row."""
-    value = row.counted and figures.median(row.counted, mode, row.metric)
+    """Of the evaluation, per page; None where it has no such row, or has not measured it yet."""
+    value = figures.median(row.counted, mode, row.metric) if row.counted in figures.rows else None
     return value / row.pages if value else None
 
 
 def table(lines):
     figures = Figures(REPORTS["release"])
-    text = [["row", "off", "C", "twin", "Rust", "off/Rust", "C/Rust", "twin/Rust", "instructions: off", "C", "Rust",
-             "off/Rust"]]
+    text = [["row", "off", "C", "twin", "Rust", "off/Rust", "required", "C/Rust", "twin/Rust", "instructions: off", "C",
+             "Rust", "off/Rust"]]
     for row, plain, twin in lines:
         counted = [instructions(figures, row, mode) for mode in ("off", "c", "rust")]
         text.append([row.workload, shown(plain.estimate("off")), shown(plain.estimate("c")), shown(twin.estimate("c")),
-                     shown(plain.estimate("rust")), sure(plain.ratio("off", "rust")), sure(plain.ratio("c", "rust")),
-                     sure(twin.ratio("c", "rust")), *(number(value, 0) for value in counted),
+                     shown(plain.estimate("rust")), sure(plain.ratio("off", "rust")), number(row.gain, 2),
+                     sure(plain.ratio("c", "rust")), sure(twin.ratio("c", "rust")),
+                     *(number(value, 0) for value in counted),
                      number(counted[0] and counted[2] and counted[0] / counted[2], 2)])
     return text
 

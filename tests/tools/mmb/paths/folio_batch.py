@@ -92,6 +92,11 @@ def bios(name, kib):
                     [Counter("bios_per_page"), Counter("requests_per_page")])
 
 
+def timed(name, kind, content="data", how="pageout", gain=None):
+    """What a row of the same name counts, in time."""
+    return remote(f"batch-{name}", kind, 4, content, how, counted=f"batch-{name}", gain=gain)
+
+
 KUNIT = "guest_mm_batch_folio_batch"
 # x86 puts a flush off only if another CPU has the mm.
 WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree")
@@ -127,10 +132,11 @@ PATH = Path(
         bios("64k", 64),
         *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], boot=ALONE) for lru in REDUCTIONS),
     ),
-    timed=(*(remote(f"batch-{content}-4k", "anon", 4, content) for content in ("zero", "data")),
-           remote("batch-anon-4k-reclaim", "anon", 4, how="reclaim"),
-           remote("batch-anon-4k-forked", "anon", 4, "mix", "reclaim-forked"),
-           remote("batch-ext4-4k-reclaim", "file", 4, how="reclaim")),
+    timed=(timed("zero-4k", "anon", "zero", gain=1.25),
+           timed("data-4k", "anon", gain=1.15),
+           timed("anon-4k-reclaim", "anon", how="reclaim"),
+           timed("anon-4k-forked", "anon", "mix", "reclaim-forked", gain=1.25),
+           timed("ext4-4k-reclaim", "file", how="reclaim")),
     suites=(),
     suites_late=(KUNIT, f"{KUNIT}_stat", f"{KUNIT}_steps"),
     conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS} |

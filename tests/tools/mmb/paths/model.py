@@ -140,6 +140,7 @@ class TimedRow:
     counted: str | None = None  # the evaluation's row whose instructions are shown beside
     metric: str | None = None  # of that row; None: its own
     pages: int = 1  # that it is the sum of
+    gain: float | None = None  # off/Rust at least, in User Mode Linux
     path: str = ""  # whose it is; Path says it
 
 
