@@ -50,6 +50,8 @@ static const struct counter {
 	{ "stolen", "memory.stat", "pgsteal" },
 	{ "pgscan_anon", "/proc/vmstat", "pgscan_anon" },
 	{ "pgsteal_anon", "/proc/vmstat", "pgsteal_anon" },
+	{ "refault_anon", "memory.stat", "workingset_refault_anon" },
+	{ "refault_file", "memory.stat", "workingset_refault_file" },
 	{ "pgmajfault", "memory.stat", "pgmajfault" },
 	{ "oom_kill", "memory.events", "oom_kill" },
 };

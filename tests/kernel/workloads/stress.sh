@@ -32,15 +32,17 @@ reclaimed() {
 	loaded "$1" $((stress_mib / 4))M "$3" "${4:-1200}"
 }
 
-# stress WORKERS gen|classic PAGES: sets $value to shootdowns, call IPIs and dirty flushes, each by the pages stolen,
-# and what else happened.
+# stress WORKERS gen|classic PAGES: sets $value to shootdowns, call IPIs, dirty flushes, pages scanned and refaults,
+# each by the pages stolen, and what else happened.
 stress() {
 	reclaimed "$@"
 	value=$(echo "$out" | awk '{ is[$1] = $2 } END {
-		if (is["stolen"])
-			printf "%.6f %.6f %.6f %d %d %d %d %d %.1f %.0f", is["tlb"] / is["stolen"],
-				is["cal"] / is["stolen"], is["flush_dirty_done"] / is["stolen"], is["pgscan_anon"],
-				is["pgsteal_anon"], is["stolen"], is["pgmajfault"], is["oom_kill"], is["seconds"],
+		if (is["stolen"] && is["pgsteal_anon"])
+			printf "%.6f %.6f %.6f %.6f %.6f %d %d %d %d %d %.1f %.0f", is["tlb"] / is["stolen"],
+				is["cal"] / is["stolen"], is["flush_dirty_done"] / is["stolen"],
+				is["pgscan_anon"] / is["pgsteal_anon"],
+				(is["refault_anon"] + is["refault_file"]) / is["stolen"], is["oom_kill"],
+				is["pgscan_anon"], is["pgsteal_anon"], is["stolen"], is["pgmajfault"], is["seconds"],
 				is["bogo"]
 	}')
 	[ -n "$value" ] || fail 'nothing was stolen'

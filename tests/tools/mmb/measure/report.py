@@ -61,6 +61,8 @@ def counts(line, counter, config):
     metric, at_most, less = counter.metric, getattr(counter.at_most, config), getattr(counter.less, config)
     limits = [f"<= {plain(at_most)}"] if at_most is not None else []
     limits += [f"-{less:g} %"] if less is not None else []
+    not_above = getattr(counter.not_above, config)
+    limits += [f"<= {not_above:.2f} of off"] if not_above is not None else []
     figures = []
     for mode in ("off", "rust"):
         values = line.values[metric][mode]

@@ -51,8 +51,8 @@ class Jobs(unittest.TestCase):
 
     def test_what_is_said_beside_is_behind_all_runs(self):
         *_, run, after = rows.job([COUNTING], "release", "full", 3, 1).splitlines()
-        self.assertEqual((run, after), ("count dirty_flush w rust rate,flushes,oom_kills stress 4 gen 250000",
-                                        "batches 4 gen 250000"))
+        self.assertEqual((run, after), ("count dirty_flush w rust rate,flushes,oom_kills,scanned stress 4 gen "
+                                        "250000", "batches 4 gen 250000"))
 
     def test_free_lists_are_not_those_of_booting(self):
         bench, other = ([r for r in rows.ROWS if r.boot == kind] for kind in (contig_free.BENCH, file_unmap.RECLAIM))
@@ -146,6 +146,8 @@ flush_dirty_done 10
 stolen ${stolen-80}
 pgscan_anon 90
 pgsteal_anon 79
+refault_anon 15
+refault_file 5
 pgmajfault 3
 oom_kill 1
 seconds 12.3
@@ -211,7 +213,8 @@ class InTheGuest(unittest.TestCase):
         self.assertEqual(lines[0], "LOADED 4 128M 75 1200")
         self.assertEqual(dict(zip(names, lines[1:])), {
             "tlb_shootdowns_per_stolen": "0.500000", "call_ipis_per_stolen": "0.250000",
-            "dirty_flushes_per_stolen": "0.125000", "pgscan_anon": "90", "pgsteal_anon": "79", "pages_stolen": "80",
+            "dirty_flushes_per_stolen": "0.125000", "scanned_per_stolen": "1.139241", "refaults_per_stolen": "0.250000",
+            "pgscan_anon": "90", "pgsteal_anon": "79", "pages_stolen": "80",
             "major_faults": "3", "oom_kills": "1", "seconds": "12.3", "bogo_ops": "5"})
         for command, last, ended in (
                 ("stolen=0; stress 4 classic 75", FAILED + "nothing was stolen", 9),

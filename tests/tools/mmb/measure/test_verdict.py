@@ -17,7 +17,8 @@ BOOT = model.Boot("b", "stress.sh", cpus=4, loops=False, threads=True, profiled=
 COUNTERS = (
     model.Counter("rate", at_most=model.Limits(release=0.5, distro=None, noinline=0.1, better_c=None)),
     model.Counter("flushes", less=model.Limits(release=70, distro=None, noinline=None, better_c=60), aim=80),
-    model.Counter("oom_kills"),
+    model.Counter("oom_kills", not_above=model.Limits(release=1, distro=None, noinline=1, better_c=1)),
+    model.Counter("scanned", not_above=model.everywhere(1.1), least=0.5),
 )
 COUNTING = dataclasses.replace(model.counting("w", "stress 4 gen {stolen}", "page", BOOT, COUNTERS,
                                               after="batches 4 gen {stolen}"), path="dirty_flush")
@@ -29,10 +30,12 @@ def console(**by_mode):
         f"RESULT file_unmap w {mode} m {value:.3f}", "words", f"RESULT file_unmap w {mode} n {10 * value:.3f}")]
 
 
-def counted(rate=(0.4,) * 5, off=(100, 110, 90, 100, 100), rust=(29, 35, 25, 28, 31), scale="full", notes=()):
+def counted(rate=(0.4,) * 5, off=(100, 110, 90, 100, 100), rust=(29, 35, 25, 28, 31), scale="full", notes=(),
+            kills=(0, 0, 1, 0, 0), scanned=((2.0, 2.0, 2.1, 1.9, 2.0), (2.2, 2.1, 9.0, 2.2, 2.2))):
     return verdict.Line(COUNTING, {"rate": {"off": [1.0] * 5, "rust": list(rate)},
                                    "flushes": {"off": list(off), "rust": list(rust)},
-                                   "oom_kills": {"off": [0] * 5, "rust": [0, 0, 1, 0, 0]}}, scale, notes)
+                                   "oom_kills": {"off": [0] * 5, "rust": list(kills)},
+                                   "scanned": dict(zip(("off", "rust"), map(list, scanned)))}, scale, notes)
 
 
 def lines(of=rows.ROWS):
@@ -137,18 +140,30 @@ class Counted(unittest.TestCase):
                 ([], "release", {"rust": [100] * 5, "scale": "short"}),
                 (["w: rate 1 is above 0.5000"], "release", {"rate": [1] * 5, "scale": "short"}),
                 ([], "distro", {"rate": [0.45] * 5, "rust": [35] * 5}), ([], "better_c", {"rust": [35] * 5}),
+                # Rust/off: one run of five says nothing, nor what off has in one of its own, nor what hardly happens.
+                (["w: oom_kills 1 is above 1.00 of off's 0, of which the highest is 0"], "release",
+                 {"kills": (0, 1, 1, 0, 2)}),
+                ([], "distro", {"kills": [1] * 5}),
+                (["w: scanned 2.2100 is above 1.10 of off's 2, of which the highest is 2.1000"], "distro",
+                 {"scanned": ((2.0, 2.0, 2.1, 1.9, 2.0), (2.2, 2.21, 9.0, 2.2, 2.3))}),
+                (["w: scanned 2.3000 is above 1.10 of off's 2, of which the highest is 2.1000"], "release",
+                 {"scanned": ((2.0, 2.0, 2.1, 1.9, 2.0), [2.3] * 5), "scale": "short"}),
+                ([], "release", {"scanned": ((2.0, 2.0, 3.1, 1.9, 2.0), [3.1] * 5)}),
+                ([], "release", {"scanned": ([0] * 5, [0.5] * 5)}),
+                (["w: scanned 0.5100 is above 1.10 of off's 0, of which the highest is 0"], "release",
+                 {"scanned": ([0] * 5, [0.51] * 5)}),
                 (["w: rate 0.4500 is above 0.1000"], "noinline", {"rate": [0.45] * 5, "rust": [35] * 5})):
             with self.subTest(config, **how):
                 self.assertEqual(list(counted(**how).problems(True, config)), problems)
 
     def test_table(self):
-        (head, rate, flushes, kills), = report.tables([counted()], "release")
+        (head, rate, flushes, kills, _), = report.tables([counted()], "release")
         self.assertEqual(rate, ["w", "rate", "1", "1..1", "0.4000", "0.4000..0.4000", "-60.0 %", "-60.0 %", "<= 0.5000",
                                 "-"])
         # The worst of the pairs, and not the worst of Rust by the median of off.
         self.assertEqual(flushes, ["w", "flushes", "100", "90..110", "29", "25..35", "-71.0 %", "-68.2 %", "-70 %",
                                    "-80 %"])
-        self.assertEqual(kills, ["w", "oom_kills", "0", "0..0", "0", "0..1", "-", "-", "-", "-"])
+        self.assertEqual(kills, ["w", "oom_kills", "0", "0..0", "0", "0..1", "-", "-", "<= 1.00 of off", "-"])
         self.assertEqual(len(head), 10)
         self.assertEqual([verdict.plain(n) for n in (0, 0.03321, 12.345, 250123, 4321.7)],
                          ["0", "0.0332", "12.3", "250123", "4322"])
@@ -167,7 +182,7 @@ class Counted(unittest.TestCase):
         self.assertEqual({r["clock"] for r in data["results"]}, {"counter"})
         self.assertEqual((data["qemu_threads"], data["notes"]), ("threads True", ["w: of 31", "w: floor: 6"]))
         found = {(r["metric"], r["mode"]): (r["min"], r["median"], r["max"]) for r in data["results"]}
-        self.assertEqual((found["flushes", "rust"], len(found)), ((25, 29, 35), 6))
+        self.assertEqual((found["flushes", "rust"], len(found)), ((25, 29, 35), 8))
 
 
 class Report(unittest.TestCase):

@@ -77,8 +77,14 @@ class Line:
                 yield f"{name}: off/Rust{of} {ratio:.2f} is below {gain:g}"
         for counter in row.counters:
             at_most, less = getattr(counter.at_most, config), getattr(counter.less, config)
-            if at_most is not None and (rust := self.median("rust", counter.metric)) > at_most:
+            not_above = getattr(counter.not_above, config)
+            rust, off = self.median("rust", counter.metric), self.median("off", counter.metric)
+            if at_most is not None and rust > at_most:
                 yield f"{name}: {counter.metric} {plain(rust)} is above {plain(at_most)}"
+            most = max(self.values[counter.metric]["off"])
+            if not_above is not None and rust > max(not_above * off, most, counter.least):
+                yield (f"{name}: {counter.metric} {plain(rust)} is above {not_above:.2f} of off's {plain(off)}, of "
+                       f"which the highest is {plain(most)}")
             # A short run is not asked how much less Rust has.
             if less is not None and self.scale == "full":
                 found = self.change(counter.metric)

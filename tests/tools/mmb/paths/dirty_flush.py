@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import ANON_MIB, NONE, Boot, Counter, KunitBoot, Limits, Path, Row, TimedRow, counting, remote
+from .model import ANON_MIB, NONE, Boot, Counter, KunitBoot, Limits, Path, Row, TimedRow, counting, everywhere, remote
 
 ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is all that 7.3 has; `Rust` once for up to
 32 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.
@@ -25,9 +25,11 @@ limit is a quarter of what is mapped. It had 16 workers with 2 GiB in all under 
 each worker has {stress_mib} MiB (STRESS_MIB), one for each CPU, 4 in most rows, and a run ends when 250,000
 pages were stolen (25,000 in a short run, 50,000 with 16 CPUs): in fixed time, the better side does more work, and
 another part of it. Shootdowns and call IPIs are the rows TLB and CAL of /proc/interrupts. -classic is without
-LRU_GEN. -60s ends after a minute, for the OOM kills of that time. Lists of a cgroup are short, so most batches are. It says of 16 CPUs and 60 s: -68.2 % shootdowns and
--57.4 % IPIs in all, which per stolen page is -72.9 and -63.8 %. bogo_ops is stress-ng's own figure, 0 where it has
-none when it is stopped.
+LRU_GEN. -60s ends after a minute, for the OOM kills of that time. Lists of a cgroup are short, so most batches are.
+The series says of 16 CPUs and 60 s: -68.2 % shootdowns and -57.4 % IPIs in all, which per stolen page is -72.9 and
+-63.8 %. refaults_per_stolen is how many pages came back that had been reclaimed (workingset_refault of the cgroup),
+scanned_per_stolen how many were looked at (pgscan_anon), by the pages stolen. bogo_ops is stress-ng's own figure, 0
+where it has none when it is stopped.
 
 whole-: instructions per page of the whole MADV_PAGEOUT, on one CPU. On x86 no flush is owed to anything there, so that
 it is what this path costs those that it does not help; on arm64 one is always owed. The meter is off."""
@@ -72,7 +74,7 @@ def dirty_file(name, how=""):
                     [Counter("flushes_per_page"), Counter("interrupts_per_page"), Counter("left_mapped")])
 
 
-# Required of the release kernel, and aimed at: shootdowns, call IPIs, dirty flushes, per page stolen, in % less than off.
+# Required in full runs, and aimed at: shootdowns, call IPIs, dirty flushes, per page stolen, in % less than off.
 #               (required), (aim)
 REDUCTIONS = {
     "classic": ((70, 70, 85), (80, 80, 90)),
@@ -80,12 +82,18 @@ REDUCTIONS = {
 }
 NO_REDUCTIONS = ((None,) * 3,) * 2
 RATES = ("tlb_shootdowns_per_stolen", "call_ipis_per_stolen", "dirty_flushes_per_stolen")
-BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "oom_kills", "seconds", "bogo_ops")
+# What reclaim is for does not get worse. One run of five has up to 1.5 times what the others have; medians of five
+# differ by 1 %, with 16 CPUs by 7 %. A short run ends before what it swapped out is wanted again: nothing is refaulted.
+NO_WORSE = everywhere(1.1)
+KEPT = (Counter("scanned_per_stolen", not_above=NO_WORSE),
+        Counter("refaults_per_stolen", not_above=NO_WORSE, least=0.01),
+        Counter("oom_kills", not_above=everywhere(1)))
+BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "seconds", "bogo_ops")
 
 
 def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, boot=None, **kw):
-    counters = [*(Counter(rate, less=replace(NONE, release=required), aim=aim)
-                  for rate, required, aim in zip(RATES, *reductions)), *map(Counter, BESIDE)]
+    counters = [*(Counter(rate, less=everywhere(required), aim=aim) for rate, required, aim in zip(RATES, *reductions)),
+                *KEPT, *map(Counter, BESIDE)]
     after = (f"floor {cpus}\n" if floor else "") + f"batches {cpus} {lru} {pages}"
     return counting(workload, f"stress {cpus} {lru} {pages}", "page stolen", boot or STRESS[cpus], counters, after=after,
                     **kw)
@@ -93,7 +101,7 @@ def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floo
 
 def timed(workload, cpus, lru, seconds):
     """In fixed time: nobody is killed who is not without batches."""
-    counters = [Counter("oom_kills", at_most=replace(NONE, release=0)),
+    counters = [Counter("oom_kills", at_most=everywhere(0)),
                 *map(Counter, ("pages_stolen", "pgscan_anon", "major_faults"))]
     return counting(workload, f"timed {cpus} {lru} {seconds}", "run", STRESS[cpus], counters, full_only=True)
 

@@ -45,6 +45,11 @@ CONFIGURATIONS = [f.name for f in fields(Limits)]
 NONE = Limits(release=None, distro=None, noinline=None, better_c=None)
 
 
+def everywhere(limit):
+    """The same in each configuration."""
+    return Limits(**dict.fromkeys(CONFIGURATIONS, limit))
+
+
 @dataclass(frozen=True)
 class Boot:
     """A kind of boot that rows run in: its workload, and what its guest has. What is mapped must fit."""
@@ -82,6 +87,9 @@ class Counter:
     # What of it goes from off to Rust, in % of off's, at least: for SCALE=full, as a short run is no measure.
     less: Limits = NONE
     aim: float | None = None  # the same
+    # Rust/off at most. What is within off's own runs is not above, nor what is below `least`, of which too few happen.
+    not_above: Limits = NONE
+    least: float = 0
 
 
 @dataclass(frozen=True)
