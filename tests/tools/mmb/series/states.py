@@ -92,10 +92,15 @@ class States:
         self.compile(index, whole=True)
         folder = self.build.base.work / "series-boot"
         archive = initrd.archive(folder, UP)
-        kernel = SimpleNamespace(arch=self.build.arch, image=folder / f"{index:04}.image")
-        shutil.copy2(self.build.image, kernel.image)
+        kernel = self.kept(index, folder)
         tested = self.build.symbol("CONFIG_MM_BATCH_KUNIT_TEST") == "y"
         return lambda: self.booted(kernel, archive, folder / f"{index:04}.log", tested)
+
+    def kept(self, index, folder):
+        """The kernel that was built, as boot() takes it, while the next state is built."""
+        kernel = SimpleNamespace(arch=self.build.arch, flavour=self.build.flavour, image=folder / f"{index:04}.image")
+        shutil.copy2(self.build.image, kernel.image)
+        return kernel
 
     def booted(self, kernel, archive, log, tested):
         ended = boot(kernel, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",

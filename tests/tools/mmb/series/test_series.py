@@ -11,6 +11,7 @@ from unittest import mock
 
 from mmb import paths
 from mmb.base.errors import FAIL, PANIC, PASS, Error
+from mmb.guest.boot import qemu_command
 from mmb.kernel import compiled, tree
 from mmb.series import applies, check, configurations, parts, states, write
 
@@ -413,6 +414,10 @@ class States(Toy):
         with mock.patch("mmb.series.states.initrd.archive"), mock.patch("mmb.series.states.boot") as boot:
             boot.return_value = mock.Mock(code=PANIC, why="Kernel panic", lines=[])
             self.assertEqual(found.boot(1)()[0], PANIC)
+            # What is booted has all that QEMU's command line asks of a build.
+            with mock.patch("mmb.guest.boot.emulator", return_value="sh"):
+                command = qemu_command(boot.call_args.args[0], "", None, 1, 2048, False)
+            self.assertIn(str(self.top / "series-boot/0001.image"), command)
             # It said nothing on its console.
             complaint = "mm_batch: job failed: the kernel complained: [ 1.0] WARNING: mm/x.c:1"
             boot.return_value = mock.Mock(code=PASS, lines=["up", complaint])
