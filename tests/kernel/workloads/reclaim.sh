@@ -21,4 +21,15 @@ reclaim() {
 	[ "$4" = 0 ] || idle_allowed=-1
 }
 
+# all_paths ...: the same, with every path in the row's mode.
+all_paths() {
+	for each in $params/*; do
+		set_mode "${each##*/}" "$mode"
+	done
+	reclaim "$@"
+	default_modes
+	set_mode "$path" "$mode"
+}
+
 reclaim_units() { awk '{ is[$1] = $2 } END { print is["pages"], int(is["runs"] * is["cost_run"]) }' $meter/stats; }
+all_paths_units() { reclaim_units; }

@@ -14,16 +14,19 @@ ROWS = [row for path in PATHS.values() for row in path.rows]
 NOISE_LIMIT = 0.005
 # Of runs of a row that counts, off and rust in turn.
 PAIRS = 5
-# Whose figures the limits are of that are not against C.
+# Whose figures the limits are of that are neither against C nor against off.
 LIMITS_ARCH = "x86_64"
 
 
 def known(arch, scale):
-    """The rows that there are on an architecture, at a scale; with limits against C, and all others if they are of it."""
+    """The rows that there are on an architecture, at a scale; with limits against C and off, and all others if they are
+    of it.
+    """
     found = [row for row in ROWS if (scale == "full" or not row.full_only)
              and (arch == THREADS_ARCH or not row.boot.threads)]
     return found if arch == LIMITS_ARCH else [
-        replace(row, not_above=NONE, gains=NONE, more_gains={}, aim=None) for row in found]
+        replace(row, not_above=NONE if row.x86_alone else row.not_above, gains=NONE, more_gains={}, aim=None)
+        for row in found]
 
 
 def modes_of(row, config):

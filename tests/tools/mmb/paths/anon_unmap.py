@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import ANON_MIB, NONE, RECLAIM, Boot, KunitBoot, Limits, Path, Row, remote
+from .model import ANON_MIB, MANY_TASKS, NONE, RECLAIM, Boot, KunitBoot, Limits, Path, Row, everywhere, remote
 
 ABOUT = """256 MiB of anonymous memory (64 in a short run) are mapped, written, and given to madvise(MADV_PAGEOUT):
 the series' own program. zero-: written with zeroes, which swap notes in a bit and does not write. data-: each word
@@ -24,7 +24,7 @@ PAGEOUT = Boot("pageout", "pageout.sh", loops=False, reader="mm_batch_meter_unma
 # Rust/twin at most, where there is a twin.
 TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 # Rust/off at most: for folios of one page nothing is to change.
-NOTHING = Limits(release=1.01, distro=1.01, noinline=1.01, better_c=1.01)
+NOTHING = everywhere(1.01)
 
 # workload: off/Rust at least, and the same of the whole call; None is shown without a limit.
 #                release distro noinline better_c
@@ -37,13 +37,13 @@ GAINS = {
 FLUSH = "guest_mm_batch_anon_unmap_flush"
 # The whole call, without the meter: for make profile.
 WHOLE = replace(PAGEOUT, name="pageout-call", reader=None, call="do_madvise", seconds=4)
-FORKED = replace(RECLAIM, name="reclaim-forked")
+FORKED = replace(RECLAIM, name="reclaim-forked", seconds=5)
 
 
 def forked(tasks):
     """Folios that each forked child shares."""
     return Row(f"forked-64k-{tasks}tasks", f"reclaim anon 64 8 {tasks}tasks", "insn_per_page_ttu", "page in try_to_unmap()",
-               FORKED, TWIN, more=("insn_total",))
+               FORKED, TWIN, not_above=MANY_TASKS, more=("insn_total",))
 
 
 def pageout(content, name, kib, how="whole", boot=PAGEOUT, **kw):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """contig_free: freeing ranges of order-0 pages."""
 
-from .model import Boot, KunitBoot, Limits, Path, Row, TimedRow
+from .model import Boot, KunitBoot, Limits, Path, Row, TimedRow, everywhere
 
 ABOUT = """The figures are per page, or per loop of test_vmalloc.
 
@@ -26,7 +26,7 @@ VMALLOC_PUBLISHED = {
 
 
 # Rust/off at most: a page by itself is to cost no more.
-NOTHING = Limits(release=1.00, distro=1.00, noinline=1.00, better_c=1.00)
+NOTHING = everywhere(1.00)
 # Beyond the twin, per range: Rust looks for zones as well.
 SLACK = 20
 

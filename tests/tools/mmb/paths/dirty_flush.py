@@ -35,9 +35,9 @@ whole-: instructions per page of the whole MADV_PAGEOUT, on one CPU. On x86 no f
 it is what this path costs those that it does not help; on arm64 one is always owed. The meter is off."""
 
 # Each dirty folio has its flush; of 512 with one for 32, 16.
-FEW = Limits(release=1 / 30, distro=None, noinline=1 / 30, better_c=1 / 30)
-# Rust/off at most: batching must not tax what owes no flush.
-NOTHING = Limits(release=1.01, distro=None, noinline=None, better_c=1.01)
+FEW = everywhere(1 / 30)
+# Rust/off at most: batching must not tax what owes no flush. On arm64 one is always owed.
+NOTHING = everywhere(1.01)
 # Rust/twin at most, where there is a twin.
 TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 
@@ -108,7 +108,7 @@ def timed(workload, cpus, lru, seconds):
 
 def whole(name, kib):
     return Row(f"whole-{name}", f"whole zero {kib} {{anon_mib}}", "insn_per_page", "page", WHOLE, TWIN,
-               not_above=NOTHING)
+               not_above=NOTHING, x86_alone=True)
 
 
 KUNIT = "guest_mm_batch_dirty_flush"

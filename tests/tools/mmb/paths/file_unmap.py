@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from .model import MIB, RECLAIM, KunitBoot, Limits, Path, Row, remote
+from .model import MANY_TASKS, MIB, RECLAIM, KunitBoot, Limits, Path, Row, everywhere, remote
 
 ABOUT = """{mib} MiB of clean pages are mapped and used in a memory cgroup, and 80 % of them reclaimed by
 a write to its memory.reclaim. The series' own workload is 10 GiB, 8 of them reclaimed, that is RECLAIM_MIB=10240. A
@@ -23,7 +23,7 @@ kernel's own C. C could go on there as well (patches/better_c/)."""
 
 RECLAIM_2CPU = replace(RECLAIM, name="reclaim-2cpu", cpus=2)
 # Rust/C at most.
-SAME = Limits(release=1.02, distro=1.02, noinline=1.02, better_c=1.02)
+SAME = everywhere(1.02)
 
 
 def reclaim(workload, kind, kib, boot=RECLAIM, more="", mib="{mib}", **kw):
@@ -37,7 +37,7 @@ PATH = Path(
     rows=(
         reclaim("ext4-4k", "file", 4),
         reclaim("ext4-16k", "file", 16),
-        reclaim("ext4-64k", "file", 64, gains=Limits(release=4, distro=4, noinline=4, better_c=4),
+        reclaim("ext4-64k", "file", 64, gains=everywhere(4),
                 published="1.018 -> 0.249 s"),
         reclaim("ext4-64k-mixed", "file-mixed", 64),
         reclaim("ext4-2m-pte", "file-pte", 2048),
@@ -45,8 +45,8 @@ PATH = Path(
         reclaim("lazyfree-64k", "lazyfree", 64),
         reclaim("lazyfree-2m", "lazyfree", 2048),
         reclaim("lazyfree-2m-pte", "lazyfree-pte", 2048),
-        reclaim("ext4-64k-100tasks", "file", 64, more="100tasks", mib=8),
-        reclaim("ext4-64k-300tasks", "file", 64, more="300tasks", mib=8),
+        reclaim("ext4-64k-100tasks", "file", 64, more="100tasks", mib=8, not_above=MANY_TASKS),
+        reclaim("ext4-64k-300tasks", "file", 64, more="300tasks", mib=8, not_above=MANY_TASKS),
         reclaim("ext4-64k-2cpu", "file", 64, boot=RECLAIM_2CPU),
     ),
     timed=tuple(remote(f"{name}-{kib}k", kind, kib, how="reclaim", counted=counted, metric=counted and "insn_total",

@@ -104,7 +104,8 @@ class Row:
     limits: Limits  # Rust/C at most, plus the row's noise
     gains: Limits = NONE  # off/Rust at least
     more_gains: dict = field(default_factory=dict, hash=False)  # the same of one of `more`, by its name
-    not_above: Limits = NONE  # Rust/off at most: a row that the path does nothing for
+    not_above: Limits = NONE  # Rust/off at most: a row that the path does little or nothing for
+    x86_alone: bool = False  # not_above is of x86_64, where one CPU that flushes for itself owes nothing
     slack: Limits = NONE  # beyond C by so many instructions per unit, it is within `limits` in any case
     loops: int = 1  # of one part of a short run
     aim: float | None = None
@@ -168,6 +169,8 @@ class KunitBoot:
 
 # Reclaim of memory that is mapped and used in a cgroup, metered around try_to_unmap().
 RECLAIM = Boot("reclaim", "reclaim.sh", disk=True, loops=False, reader="mm_batch_meter_unmap")
+# Rust/off at most, of pages that a hundred tasks map or more.
+MANY_TASKS = everywhere(1.02)
 # Reclaim of another task's memory.
 REMOTE = Boot("remote", "remote.sh", loops=False)
 # What its rows map: what comes before and behind the call takes ten times as long.
