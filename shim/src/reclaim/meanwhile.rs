@@ -12,7 +12,7 @@
 //! | [`Machine::fault_around`]  | `filemap_map_pages()`, mm/filemap.c      | locked, of the file, its PTE none; not asking for a hole that is punched | never |
 //! | [`Machine::swapoff`]       | `unuse_pte()`, `folio_free_swap()`, mm/swapfile.c | as a swap fault  | never                                    |
 //! | [`Machine::zap`]           | `zap_pte_range()`, mm/memory.c           | always                    | what was put off for the mm, with the lock of the page table; its own if a PTE was present: of a file's dirty page under that lock, else before the references are dropped |
-//! | [`Machine::uffd_move`]     | `move_swap_pte()`, mm/userfaultfd.c      | in the swap cache, locked, its entry still there | what was put off for the mm, by patches/dirty_flush/0009 |
+//! | [`Machine::uffd_move`]     | `move_swap_pte()`, mm/userfaultfd.c      | in the swap cache, locked, its entry still there | what was put off for the mm, by patches/dirty_flush/0007 |
 //! | [`Machine::pin_and_write`] | `gup_fast_pte_range()`, mm/gup.c, and a driver that writes | its PTE writable | never                          |
 //! | [`Machine::free_swap`]     | `folio_free_swap()`, mm/swapfile.c       | locked, in the swap cache, no entry of it left, not being written | never |
 //!
