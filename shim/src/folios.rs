@@ -17,8 +17,13 @@
 //! panics; so does a stop that ends with a folio half done. What is beyond the VMA, in the same
 //! page table, are PTEs of another one.
 //!
-//! Left out: what a flush does (the folios of [`crate::reclaim`] have TLBs), groups of PTEs as of
-//! arm64, swapoff, mmu notifiers, a pin of a small folio that is counted by its references, KSM.
+//! Neighbours in the swap cache are counted for all or none, as in C, but each under a lock of its
+//! own: others may see a count that is taken back.
+//!
+//! Left out: several VMAs of an mm, each of which is a stop of its own, cut at its end, as here (there
+//! are several mms, by [`Together::rmap_walk`]); what a flush does (the folios of [`crate::reclaim`]
+//! have TLBs), groups of PTEs as of arm64, swapoff, mmu notifiers, a pin of a small folio that is
+//! counted by its references, KSM.
 
 // Ports promise what is in their traits' Safety sections.
 #![allow(unsafe_code)]
@@ -64,6 +69,9 @@ use std::{
 
 #[forbid(unsafe_code)]
 pub mod others;
+
+/// Slots of a cluster. C: `SWAPFILE_CLUSTER`, mm/swap.h, 7.3.
+pub const CLUSTER: usize = 512;
 
 /// A batch of folios, which their owner has locked, or need not lock.
 #[derive(Debug)]
@@ -344,6 +352,12 @@ fn members(set: FolioSet) -> impl Iterator<Item = usize> {
     (0..32).filter(move |i| set.bits() & (1 << i) != 0)
 }
 
+/// Whether the slots of the one are followed by those of the next, in a cluster.
+fn are_neighbours(one: &Folio, next: &Folio) -> bool {
+    let first = slots(next).of(0);
+    first == slots(one).of(one.nr) && first % CLUSTER != 0
+}
+
 fn slots(folio: &Folio) -> &Slots {
     folio.swap.as_ref().expect("the folio has no slots")
 }
@@ -433,7 +447,20 @@ impl Stop<'_> {
 // SAFETY: The answers are the model's.
 unsafe impl SwapFoliosWalk for Stop<'_> {
     unsafe fn dup_swap(&self, set: FolioSet) -> Option<FolioSet> {
-        let counted = self.those(set, |folio| slots(folio).dup(0..folio.nr));
+        let folio = |i: usize| &self.batch.folios[i];
+        let these: Vec<_> = members(set).collect();
+        let mut counted = 0;
+        for run in these.chunk_by(|&one, &next| are_neighbours(folio(one), folio(next))) {
+            let dup = |&&i: &&usize| slots(folio(i)).dup(0..folio(i).nr);
+            let done = run.iter().take_while(dup).count();
+            if done == run.len() {
+                counted |= run.iter().fold(0, |all, i| all | (1 << i));
+            } else {
+                let put = |&i: &usize| slots(folio(i)).put(0..folio(i).nr);
+                run[..done].iter().for_each(put);
+            }
+        }
+        let counted = FolioSet::new(counted);
         let stage = |stage| (stage == Stage::Found).then_some(Stage::Counted);
         if let Some(counted) = counted {
             self.each(counted, stage, |_, _| ());

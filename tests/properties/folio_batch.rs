@@ -19,7 +19,8 @@ use mm_shim::{
     folios::{
         Event,
         Stop,
-        Together, //
+        Together,
+        CLUSTER, //
     },
     gup::pin_fast,
     pte::{
@@ -75,6 +76,8 @@ struct One {
     partly: bool,
     /// Entries that its slots have; with 3 they are full.
     entries: u32,
+    /// Its slots follow those of the folio in front of it.
+    follows: bool,
 }
 
 fn one() -> impl Strategy<Value = One> {
@@ -93,8 +96,9 @@ fn one() -> impl Strategy<Value = One> {
         (0usize..3, nr, kind, bits),
         (any::<bool>(), any::<bool>(), rarely(), rarely(), rarely()),
         0u32..4,
+        any::<bool>(),
     )
-        .prop_map(|((gap, nr, kind, bits), flags, entries)| {
+        .prop_map(|((gap, nr, kind, bits), flags, entries, follows)| {
             let (dirty, exclusive, pinned, referenced, partly) = flags;
             let bits = bits.0 | bits.1 | bits.2 | bits.3 | bits.4;
             One {
@@ -108,6 +112,7 @@ fn one() -> impl Strategy<Value = One> {
                 referenced,
                 partly,
                 entries,
+                follows,
             }
         })
 }
@@ -119,6 +124,8 @@ struct Case {
     ignore_references: bool,
     vma: Range<usize>,
     folios: Vec<One>,
+    /// The first slot, which may be in front of the end of a cluster.
+    slot: usize,
     /// The folio that the walk stops at, of those that it can.
     own: prop::sample::Index,
 }
@@ -130,15 +137,17 @@ fn case() -> impl Strategy<Value = Case> {
         any::<bool>(),
         (0usize..4, 20usize..32),
         prop::collection::vec(one(), 1..9),
+        prop_oneof![Just(64), CLUSTER - 8..CLUSTER],
         any::<prop::sample::Index>(),
     )
         .prop_map(
-            |(of_file, droppable, ignore_references, vma, folios, own)| Case {
+            |(of_file, droppable, ignore_references, vma, folios, slot, own)| Case {
                 of_file,
                 droppable,
                 ignore_references,
                 vma: vma.0..vma.1,
                 folios,
+                slot,
                 own,
             },
         )
@@ -169,7 +178,7 @@ impl Case {
         let (mut at, mut places, mut folios) = (0, Vec::new(), Vec::new());
         for (i, one) in self.folios.iter().enumerate() {
             at += one.gap;
-            let folio = self.folio(8 + 8 * i, 64 + 8 * i, one);
+            let folio = self.folio(8 + 8 * i, self.slot(i), one);
             let mapped = one.nr - usize::from(one.partly && one.nr > 1);
             for page in 0..mapped {
                 words[at + page] = pte(folio.pfn + page, one.bits);
@@ -192,6 +201,24 @@ impl Case {
             folios,
             places,
         }
+    }
+
+    /// The first slot of a folio.
+    fn slot(&self, i: usize) -> usize {
+        let add = |slot, one: &[One]| slot + one[0].nr + usize::from(!one[1].follows);
+        self.folios[..=i].windows(2).fold(self.slot, add)
+    }
+
+    /// Whether there is no room for another entry of a folio, or of one of its neighbours in the swap
+    /// cache, among `these`.
+    fn is_full(&self, i: usize, these: &[usize]) -> bool {
+        let follows = |&one: &usize, &next: &usize| {
+            self.slot(next) == self.slot(one) + self.folios[one].nr
+                && self.slot(next) % CLUSTER != 0
+        };
+        let mut runs = these.chunk_by(follows);
+        let run = runs.find(|run| run.contains(&i)).expect("it is of these");
+        run.iter().any(|&i| self.folios[i].entries == 3)
     }
 
     fn folio(&self, pfn: usize, slot: usize, one: &One) -> Folio {
@@ -245,13 +272,13 @@ impl Case {
         }
     }
 
-    /// What is to be left of a folio that is found, and whether it is unmapped.
-    fn after(&self, i: usize, way: As, mut state: State) -> (State, bool) {
+    /// What is to be left of a folio that is found, with `these`, and whether it is unmapped.
+    fn after(&self, i: usize, these: &[usize], way: As, mut state: State) -> (State, bool) {
         let one = &self.folios[i];
         let dirty = state.dirty || one.bits & DIRTY != 0;
         let bit = |there, bit| if there { bit } else { 0 };
         match way {
-            As::Swap if one.entries == 3 => return (state, false),
+            As::Swap if self.is_full(i, these) => return (state, false),
             As::Swap if one.exclusive && one.pinned => {
                 state.dirty = dirty;
                 return (state, false);
@@ -261,7 +288,7 @@ impl Case {
                     | bit(one.bits & SOFT_DIRTY != 0, SWP_SOFT_DIRTY)
                     | bit(one.bits & UFFD_WP != 0, SWP_UFFD);
                 for (page, word) in state.words.iter_mut().enumerate() {
-                    *word = swp_pte(64 + 8 * i + page, bits);
+                    *word = swp_pte(self.slot(i) + page, bits);
                 }
                 state.counts.iter_mut().for_each(|count| *count += 1);
                 state.exclusive = false;
@@ -320,7 +347,8 @@ fn is_of_one_table(done: &[Event]) -> bool {
 proptest! {
     #![proptest_config(crate::cases(2048))]
 
-    /// Each folio is unmapped as it would be by itself, or is as it was; each step is one call.
+    /// Each folio is unmapped as it would be by itself, or is as it was; each step is one call. But one
+    /// whose slots have room stays mapped where a neighbour's have not.
     #[test]
     fn folios_are_unmapped_as_one_by_one(case in case()) {
         let setup = case.set_up();
@@ -333,10 +361,12 @@ proptest! {
         let way = as_one(own);
         let before = (setup.states(), setup.mm.rss());
         let (mut expected, mut unmapped) = (Vec::new(), 0);
+        let mut these: Vec<_> = (0..case.folios.len()).collect();
+        these.retain(|&i| as_one(i) == way);
         for (i, state) in before.0.iter().enumerate() {
             let way = way.filter(|&way| as_one(i) == Some(way));
             let (state, gone) = match way {
-                Some(way) => case.after(i, way, state.clone()),
+                Some(way) => case.after(i, &these, way, state.clone()),
                 None => (state.clone(), false),
             };
             expected.push(state);

@@ -59,7 +59,8 @@ use mm_shim::{
 mod reclaim;
 
 const PFN: usize = 8;
-const SLOT: usize = 64;
+/// Their slots, which are no neighbours: counted one by one.
+const SLOTS: [usize; 2] = [64, 66];
 /// Where the PTEs of the two are.
 const AT: [usize; 2] = [0, 2];
 
@@ -83,7 +84,7 @@ impl Two {
     fn new(bits: u64, most: Option<u32>) -> Self {
         let folio = |i: usize| {
             let most = most.filter(|_| i == 1);
-            let folio = Folio::in_swap_cache(PFN + i, 1, Slots::new(SLOT + i, &[0], most));
+            let folio = Folio::in_swap_cache(PFN + i, 1, Slots::new(SLOTS[i], &[0], most));
             folio.map(1);
             folio.anon.set_exclusive(0);
             folio
@@ -119,7 +120,7 @@ impl Two {
 
     fn swapped(&self, mm: &Mm, i: usize) -> bool {
         let word = mm.table.ptep_get(AT[i]);
-        word & SWAP != 0 && pte_pfn(word) == SLOT + i
+        word & SWAP != 0 && pte_pfn(word) == SLOTS[i]
     }
 
     /// Both mms' PTEs, and what counts them, with so many references of others.
