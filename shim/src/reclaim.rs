@@ -15,7 +15,7 @@
 //! | [`Machine::assert_nothing_lost`] | what must hold                                      |
 //! | [`meanwhile`], [`of_file`]       | who else has to do with such a folio                    |
 //! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
-//! | [`batch`]                        | the same by batches, by this series: the port           |
+//! | [`batch`], `together`            | the same by batches, by this series: the port, the loop |
 //! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
 //!
 //! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
@@ -24,8 +24,10 @@
 //!
 //! A folio that is freed panics if it is locked, or if a CPU has a translation of it.
 //!
-//! Left out: LRU lists but for the flag, the rmap walk, AnonExclusive, several mms, what is in
-//! buffers, swap slots beyond the one entry that the PTE is, THP that is split while it is mapped.
+//! Left out: LRU lists but for the flag and the order in which folios go back, the rmap walk,
+//! AnonExclusive, what is in buffers, swap slots beyond the one entry that the PTE is, THP that is
+//! split while it is mapped; several mms ([`crate::folios`] has two, without TLBs): who flushes one
+//! for what was put off for another is not noticed.
 
 use crate::{
     folio,
@@ -57,6 +59,7 @@ use crate::{
 use std::{
     ops::Range,
     sync::atomic::{
+        AtomicBool as PlainBool,
         AtomicU32 as PlainU32,
         AtomicUsize as PlainUsize,
         Ordering::SeqCst, //
@@ -72,6 +75,7 @@ pub mod of_file;
 pub mod pageout;
 pub mod report;
 mod spec;
+mod together;
 
 use invariant::Gone;
 pub use spec::{
@@ -102,6 +106,9 @@ pub struct Folio {
     stored: PlainUsize,
     freed: PlainUsize,
     gone: PlainMutex<Gone>,
+    /// Whether it is not in the swap cache yet. Changed by who has it locked and isolated.
+    wants_swap: PlainBool,
+    cgroup: u8,
     /// What a split makes of it.
     tails: Range<usize>,
 }
@@ -148,6 +155,8 @@ impl Folio {
             stored: PlainUsize::new(0),
             freed: PlainUsize::new(0),
             gone: PlainMutex::new(Gone::No),
+            wants_swap: PlainBool::new(spec.wants_swap()),
+            cgroup: spec.cgroup,
             tails,
         };
         folio.set_mapping(Some(spec.mapping));
@@ -179,6 +188,20 @@ impl Folio {
     /// `folio_evictable()`.
     fn is_evictable(&self) -> bool {
         !self.test(Flag::Mlocked) && !self.test(Flag::Unevictable)
+    }
+
+    /// `folio_wants_swap()`, mm/vmscan.c, by this series.
+    fn wants_swap(&self) -> bool {
+        self.wants_swap.load(SeqCst)
+    }
+
+    /// Gives it slots, if it has none: whether that was so.
+    fn alloc_swap(&self) -> bool {
+        let wanted = self.wants_swap.swap(false, SeqCst);
+        if wanted {
+            self.core.mark_dirty();
+        }
+        wanted
     }
 
     fn test_and_clear(&self, flag: Flag) -> bool {
@@ -283,7 +306,10 @@ impl Machine {
             } else {
                 0
             };
-            tails.extend((0..nr).map(|_| Spec::page_of(spec.mapping)));
+            tails.extend((0..nr).map(|_| Spec {
+                cgroup: spec.cgroup,
+                ..Spec::page_of(spec.mapping)
+            }));
             folios.push(Folio::new(pfn, spec, first..first + nr as usize));
             words.push(spec.pte.map_or(0, |bits| pte(pfn, bits)));
             pfn += spec.nr as usize;

@@ -128,6 +128,7 @@ fn spec() -> impl Strategy<Value = Spec> {
                     } else {
                         write
                     },
+                    cgroup: 0,
                 }
             },
         )

@@ -2,19 +2,24 @@
 
 //! The port of `folio_batch` in reclaim: up to 32 folios that are locked together.
 //!
-//! | here                        | in 7.3, mm/vmscan.c, by this series                               |
-//! |-----------------------------|-------------------------------------------------------------------|
-//! | [`List::shrink_together`]   | `shrink_folio_list()`                                             |
-//! | `List::collect`             | its loop, down to where references are asked for                  |
-//! | [`Batch`]'s methods         | `shrink_batch_references()`, `shrink_batch_alloc_swap()`, `shrink_batch_unmap()`, `shrink_batch_free_clean()`, `shrink_batch_let_go()` |
-//! | `Batch::flush_dirty`        | `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3                      |
+//! | here                            | in 7.3, mm/vmscan.c, by this series                           |
+//! |---------------------------------|---------------------------------------------------------------|
+//! | `check_references()`            | `shrink_batch_references()`                                   |
+//! | `alloc_swap()`                  | `shrink_batch_alloc_swap()`                                   |
+//! | `unmap()`                       | `shrink_batch_unmap()`                                        |
+//! | `flush_dirty()`                 | `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3                  |
+//! | `free_clean()`                  | `shrink_batch_free_clean()`                                   |
+//! | `let_go()`                      | `shrink_batch_let_go()`                                       |
+//! | [`List::shrink_together`], what is around a batch | `super::together` has its table             |
 //!
-//! A folio that leaves, to be taken by itself later, is taken when there are no more batches, as
-//! one of a list without batches; it is counted there alone. What waits for something while a batch
-//! is locked panics, as does a folio that is unlocked while a flush is owed.
+//! What waits for something while a batch is locked panics, as does a folio that is unlocked while a
+//! flush is owed.
 //!
 //! Left out: the rmap walk ([`crate::folios`] has it; here each folio has one PTE, and is unmapped
-//! as one by itself), slots but for whether there are some, charges.
+//! as one by itself), and its locks, by trylock, without which a folio stays mapped ([`Flag::Stuck`]
+//! is that); the flush of large folios on arm64; slots but for whether there are some: those that one
+//! brings who goes alone are for him; that a large one is split for want of slots; dirty folios of
+//! files, which C leaves mapped; `may_enter_fs()`, lazyfree and the swap cluster's lock.
 
 // Ports promise what is in their traits' Safety sections.
 #![allow(unsafe_code)]
@@ -27,143 +32,46 @@ use super::{
     report::{
         Event,
         Fate,
-        Report,
         Window, //
     },
-    Flag,
-    Mapping, //
+    Flag, //
 };
 use mm_batch::batch::FolioBatch;
-use std::cell::{
-    Cell,
-    RefCell, //
-};
-
-/// A batch has at most so many folios. C: `SWAP_CLUSTER_MAX`, include/linux/swap.h, 7.3.
-pub const BATCH_FOLIOS: usize = 32;
-
-/// A folio of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Member {
-    index: usize,
-    /// Whether it was dirty when it was collected.
-    dirty: bool,
-}
-
-impl<'m> List<'m> {
-    /// Reclaims it by batches, each by `shrink`, which is given its pages, and then those that were
-    /// left one by one. No batch comes behind one of which `shrink` says that it was taken back.
-    ///
-    /// # Panics
-    ///
-    /// If `shrink` leaves a batch locked, or a folio waiting.
-    pub fn shrink_together(self, shrink: impl Fn(Batch<'_, 'm>, u32) -> u32) -> Report {
-        let singly = RefCell::default();
-        loop {
-            self.collect(&singly);
-            if self.together.borrow().is_empty() {
-                break;
-            }
-            let batch = Batch {
-                list: &self,
-                singly: &singly,
-                asked: Cell::new(false),
-            };
-            let taken_back = shrink(batch, self.pages_together());
-            self.assert_none_locked("a batch ends");
-            self.assert_nobody_waits();
-            if taken_back > 0 {
-                self.note(Event::TakenBack(taken_back));
-                break;
-            }
-        }
-        let singly = singly.into_inner();
-        singly
-            .into_iter()
-            .rev()
-            .for_each(|index| self.put_on(index));
-        self.shrink_unbatched()
-    }
-
-    fn pages_together(&self) -> u32 {
-        let together = self.together.borrow();
-        together.iter().map(|one| self.folio(one.index).nr()).sum()
-    }
-
-    /// Locks the next folios for a batch.
-    fn collect(&self, singly: &RefCell<Vec<usize>>) {
-        let mut members = Vec::new();
-        while members.len() < BATCH_FOLIOS {
-            let Some(index) = self.take() else { break };
-            let folio = self.folio(index);
-            if !folio.trylock() {
-                self.end(index, Fate::Kept);
-                continue;
-            }
-            let apart = [Flag::Poisoned, Flag::WaitedFor, Flag::Writeback];
-            if !folio.is_evictable() || apart.into_iter().any(|flag| folio.test(flag)) {
-                folio.unlock();
-                singly.borrow_mut().push(index);
-                continue;
-            }
-            let dirty = folio.core.is_dirty();
-            members.push(Member { index, dirty });
-        }
-        self.together.replace(members);
-    }
-}
+use std::cell::Cell;
 
 /// A batch: the port's implementation.
 pub struct Batch<'l, 'm> {
     list: &'l List<'m>,
-    singly: &'l RefCell<Vec<usize>>,
     /// Whether references were asked for.
     asked: Cell<bool>,
 }
 
-impl Batch<'_, '_> {
-    /// Those of the batch that `leaves` does not take out of it.
-    fn retain(&self, leaves: impl Fn(Member) -> bool) {
-        let members = self.list.together.take();
-        let left = members.into_iter().filter(|&one| !leaves(one)).collect();
-        self.list.together.replace(left);
+impl<'l, 'm> Batch<'l, 'm> {
+    /// Of what the list has locked together.
+    pub(super) fn new(list: &'l List<'m>) -> Self {
+        Self {
+            list,
+            asked: Cell::new(false),
+        }
     }
 
-    /// It is dealt with in this batch.
-    fn count(&self, one: Member) -> u64 {
-        let nr = u64::from(self.list.folio(one.index).nr());
-        self.list.count(|stat| {
-            stat.nr_scanned += nr;
-            stat.nr_dirty += if one.dirty { nr } else { 0 };
-        });
-        nr
+    /// Its folios, in their order.
+    fn folios(&self) -> Vec<usize> {
+        let together = self.list.together.borrow();
+        together.iter().map(|one| one.index).collect()
     }
 
-    fn unlock(&self, one: Member) {
-        let owed = self.list.deferred.writable();
-        assert!(!owed, "a folio is unlocked while a flush is owed");
-        self.list.folio(one.index).unlock();
+    /// It is unlocked, and taken again.
+    fn again(&self, index: usize, alone: bool) {
+        self.list.single_out(index);
+        self.list.unlock(index);
+        self.list.batches.again(index, alone);
     }
 
-    /// It is unlocked, and taken by itself later.
-    fn leave(&self, one: Member) {
-        self.unlock(one);
-        self.singly.borrow_mut().push(one.index);
-    }
-
-    /// Nobody maps it, or has it pinned.
-    fn is_unmapped(&self, index: usize) -> bool {
-        !self.list.machine.mapped(index) && !self.list.folio(index).core.anon.maybe_dma_pinned()
-    }
-
-    fn waits(&self, index: usize) -> bool {
-        let folio = self.list.folio(index);
-        let to_end = match folio.mapping() {
-            Some(Mapping::Swap | Mapping::Shmem) => folio.core.is_dirty(),
-            Some(Mapping::File) => folio.test(Flag::Private) && !folio.core.is_dirty(),
-            None => false,
-        };
-        to_end && self.is_unmapped(index)
+    /// It is put back, as it is in use.
+    fn activate(&self, index: usize) {
+        self.list.single_out(index);
+        self.list.activate(index);
     }
 }
 
@@ -173,80 +81,75 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
 
     fn check_references(&self) {
         self.asked.set(true);
-        self.retain(|one| {
-            let used = self.list.folio(one.index).test(Flag::Referenced);
-            if used {
-                let nr = self.count(one);
-                self.list.count(|stat| stat.nr_ref_keep += nr);
-                self.unlock(one);
-                self.list.end(one.index, Fate::Kept);
+        for index in self.folios() {
+            if self.list.folio(index).test(Flag::Referenced) {
+                self.list.single_out(index);
+                self.list.keep_referenced(index);
             }
-            used
-        });
+        }
     }
 
     fn alloc_swap(&self) {
         assert!(self.asked.get(), "folios get slots that may be in use");
-        self.retain(|one| {
-            let none = self.list.folio(one.index).test(Flag::NoSlots);
-            if none {
-                self.leave(one);
-            }
-            none
-        });
+        let mut left = self.folios();
+        left.retain(|&index| self.list.folio(index).wants_swap());
+        // None of them gets any, but the first by itself.
+        let alone = self.list.batches.slots_alone(left.len(), left.len());
+        for (i, &index) in left.iter().enumerate() {
+            self.again(index, i == 0 || alone);
+        }
     }
 
     unsafe fn unmap(&self) {
-        for one in self.list.together.borrow().iter() {
-            let placed = !self.list.folio(one.index).test(Flag::NoSlots);
+        for index in self.folios() {
+            let placed = !self.list.folio(index).wants_swap();
             assert!(placed, "a folio without slots is unmapped");
-            if self.list.machine.mapped(one.index) {
-                self.list
-                    .machine
-                    .try_to_unmap(one.index, &self.list.deferred);
+            if self.list.machine.mapped(index) {
+                self.list.machine.try_to_unmap(index, &self.list.deferred);
             }
         }
     }
 
     fn flush_dirty(&self) {
         self.list.deferred.flush_dirty(&self.list.machine.cpus);
-        let nr = self.list.together.borrow().len();
-        self.list.note(Event::Flushed(nr));
+        self.list.note(Event::Flushed(self.folios().len()));
     }
 
     unsafe fn free_clean(&self) {
         let owed = self.list.deferred.writable();
         assert!(!owed, "folios are freed while a flush is owed");
-        self.retain(|one| {
-            let folio = self.list.folio(one.index);
-            let clean = !folio.core.is_dirty() && !folio.test(Flag::Private);
-            let ends = clean
-                && self.is_unmapped(one.index)
-                && folio.mapping().is_some()
-                && self.list.remove_mapping(one.index);
-            if ends {
-                self.count(one);
-                self.list.note(Event::Freed(one.index));
-                self.unlock(one);
-                self.list.end(one.index, Fate::Reclaimed);
-                self.list.reclaimed(one.index, folio.nr());
+        let mut clean = Vec::new();
+        for index in self.folios() {
+            let folio = self.list.folio(index);
+            if self.list.machine.mapped(index) {
+                self.again(index, true);
+            } else if folio.core.anon.maybe_dma_pinned() {
+                self.activate(index);
+            } else if folio.core.is_dirty() {
+                if !folio.core.is_swapbacked() {
+                    let nr = u64::from(folio.nr());
+                    self.list.count(|stat| stat.nr_immediate += nr);
+                    self.activate(index);
+                }
+            } else if folio.test(Flag::Private) {
+                // What frees its buffers may sleep.
+            } else if folio.mapping().is_some() {
+                clean.push(index);
+            } else {
+                self.list.single_out(index);
+                self.list.end_locked(index, Fate::Kept);
             }
-            ends
-        });
+        }
+        self.list.remove_together(clean);
     }
 
     unsafe fn let_go(&self) -> Port<'l, 'm> {
-        for one in self.list.together.take() {
-            if !self.waits(one.index) {
-                self.leave(one);
-                continue;
-            }
-            self.count(one);
-            self.unlock(one);
-            self.list.note(Event::Waits(one.index));
-            self.list.happens(one.index, Window::Unlocked);
-            let nr = self.list.folio(one.index).nr();
-            self.list.push_waiting(one.index, nr);
+        for index in self.folios() {
+            self.list.single_out(index);
+            self.list.unlock(index);
+            self.list.note(Event::Waits(index));
+            self.list.happens(index, Window::Unlocked);
+            self.list.push_waiting(index, self.list.folio(index).nr());
         }
         Port(self.list)
     }

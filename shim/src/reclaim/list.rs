@@ -14,26 +14,32 @@
 //! | [`List::shrink`]             | `shrink_folio_list()`, by this series, with `rust`         |
 //! | [`List::shrink_unbatched`]   | the same, as 7.3 has it                                    |
 //! | [`List::finish`]             | its end: the last flush, the putback by its caller         |
+//! | `List::add_split`            | `shrink_add_split()`, by this series                       |
 //! | the rest                     | [`crate::reclaim`], [`crate::tlb`]                         |
 //!
 //! The model checks what the methods ask of who calls them: a folio that is unlocked, put back or
 //! written out though it may not be panics, as do two locks at once, a lock across a flush, a folio
 //! that waits for the writeback of another, and one that is in nobody's hands in the end.
 //!
-//! Left out: demotion, `folio_alloc_swap()` (anonymous folios have their slots), lazyfree,
-//! references beyond a flag, throttling, memcg's counters.
+//! Left out: demotion, `folio_alloc_swap()` that fails, lazyfree, throttling; references beyond a
+//! flag, and with them MGLRU, as its generations are in who asks for references, and in where the
+//! caller puts a folio that goes back, both behind the port.
 
 // Ports promise what is in their traits' Safety sections.
 #![allow(unsafe_code)]
 
 use super::{
-    batch::Member,
     report::{
+        Charges,
         Event,
         Fate,
         Report,
         Stat,
         Window, //
+    },
+    together::{
+        Batches,
+        Member, //
     },
     Flag,
     Folio,
@@ -102,6 +108,10 @@ pub struct List<'m> {
     locked: Cell<Option<usize>>,
     /// Those that are locked for a batch.
     pub(super) together: RefCell<Vec<Member>>,
+    pub(super) batches: Batches,
+    cgroups: RefCell<BTreeMap<u8, Charges>>,
+    /// Those that go back to the LRU lists, the first of which goes first.
+    back: RefCell<Vec<usize>>,
     events: RefCell<Vec<Event>>,
     meanwhile: Option<Meanwhile<'m>>,
     shrink_waiting: Shrink<'m>,
@@ -123,6 +133,9 @@ impl<'m> List<'m> {
             places: RefCell::default(),
             locked: Cell::new(None),
             together: RefCell::default(),
+            batches: Batches::default(),
+            cgroups: RefCell::default(),
+            back: RefCell::default(),
             events: RefCell::default(),
             meanwhile: None,
             shrink_waiting: Box::new(|port, nr_pages| shrink_waiting(port, nr_pages)),
@@ -154,6 +167,15 @@ impl<'m> List<'m> {
         let was = self.places.borrow_mut().insert(folio, Place::OnList);
         assert_eq!(was, None, "folio {folio} comes to the list twice");
         self.list.borrow_mut().push_front(folio);
+    }
+
+    /// Puts a part of a folio on the list: as its first, or as its last while others of a batch are
+    /// to be taken again.
+    pub(super) fn add_split(&self, tail: usize) {
+        self.add(tail);
+        if self.batches.nr_again() > 0 {
+            self.list.borrow_mut().rotate_left(1);
+        }
     }
 
     /// Reclaims it, by batches, and ends it.
@@ -239,6 +261,8 @@ impl<'m> List<'m> {
         }
         Report {
             fates,
+            back: self.back.into_inner(),
+            cgroups: self.cgroups.into_inner(),
             stat: self.stat.get(),
             events: self.events.into_inner(),
             flushes: self.deferred.flushes(),
@@ -257,6 +281,17 @@ impl<'m> List<'m> {
         let mut stat = self.stat.get();
         change(&mut stat);
         self.stat.set(stat);
+    }
+
+    /// Counts folios by cgroup, those that follow each other and are of one at once.
+    pub(super) fn charge(&self, folios: &[usize], change: impl Fn(&mut Charges, u64)) {
+        let cgroup = |&index: &usize| self.folio(index).cgroup;
+        for run in folios.chunk_by(|one, next| cgroup(one) == cgroup(next)) {
+            let nr = |&index: &usize| u64::from(self.folio(index).nr());
+            let mut cgroups = self.cgroups.borrow_mut();
+            let charges = cgroups.entry(cgroup(&run[0])).or_default();
+            change(charges, run.iter().map(nr).sum());
+        }
     }
 
     pub(super) fn happens(&self, index: usize, window: Window) {
@@ -299,13 +334,41 @@ impl<'m> List<'m> {
     }
 
     pub(super) fn trylock(&self, index: usize) -> bool {
-        assert_eq!(self.locked.get(), None, "two folios are locked");
         self.assert_none_together("one more is locked");
+        self.trylock_beside(index)
+    }
+
+    /// The same, beside those of a batch.
+    pub(super) fn trylock_beside(&self, index: usize) -> bool {
+        assert_eq!(self.locked.get(), None, "two folios are locked");
         let locked = self.folio(index).trylock();
         if locked {
             self.locked.set(Some(index));
         }
         locked
+    }
+
+    /// One of those that are locked together is locked by itself.
+    ///
+    /// # Panics
+    ///
+    /// If a flush is owed: it is to be unlocked.
+    pub(super) fn single_out(&self, index: usize) {
+        let owed = self.deferred.writable();
+        assert!(!owed, "a folio is unlocked while a flush is owed");
+        self.assert_not_locked("one of a batch is taken");
+        let mut together = self.together.borrow_mut();
+        together.retain(|other| other.index != index);
+        self.locked.set(Some(index));
+    }
+
+    /// A folio that is locked is one of a batch from here on.
+    pub(super) fn has_together(&self, one: Member) {
+        self.assert_locked(one.index, "a batch has");
+        self.locked.set(None);
+        let mut together = self.together.borrow_mut();
+        let at = together.partition_point(|other| other.address() <= one.address());
+        together.insert(at, one);
     }
 
     pub(super) fn unlock(&self, index: usize) {
@@ -316,7 +379,13 @@ impl<'m> List<'m> {
 
     /// Takes the next folio off the list.
     pub(super) fn take(&self) -> Option<usize> {
-        self.assert_none_locked("reclaim goes on");
+        self.assert_none_together("reclaim goes on");
+        self.take_beside()
+    }
+
+    /// The same, beside those of a batch.
+    pub(super) fn take_beside(&self) -> Option<usize> {
+        self.assert_not_locked("reclaim goes on");
         let folio = self.list.borrow_mut().pop_front()?;
         self.unmapped.set(None);
         self.places.borrow_mut().insert(folio, Place::OffList);
@@ -329,15 +398,19 @@ impl<'m> List<'m> {
     ///
     /// If another one is off the list, and so waits for this, too.
     pub(super) fn wait_for_writeback(&self, index: usize) {
+        self.put_on(index);
+        self.wait_on_list(index);
+    }
+
+    /// The same, of a folio that is on the list again.
+    pub(super) fn wait_on_list(&self, index: usize) {
         self.assert_none_locked("waiting for writeback");
-        let mut places = self.places.borrow_mut();
-        places.insert(index, Place::OnList);
+        let places = self.places.borrow();
         assert!(
             !places.values().any(|&place| place == Place::OffList),
             "waiting for writeback while a folio waits for a flush"
         );
         self.folio(index).written_out();
-        self.list.borrow_mut().push_front(index);
     }
 
     /// A folio that is not locked goes where it ends.
@@ -345,6 +418,12 @@ impl<'m> List<'m> {
         self.assert_off_list(index, "putting back");
         assert_ne!(self.locked.get(), Some(index), "a locked folio is put back");
         self.places.borrow_mut().insert(index, Place::Ended(fate));
+        if matches!(fate, Fate::Kept | Fate::Activated) {
+            self.back.borrow_mut().push(index);
+            if self.batches.are_on() {
+                self.note(Event::Back(index));
+            }
+        }
     }
 
     /// A folio that is locked goes where it ends. One that this pass has unmapped, and puts back, is
@@ -365,6 +444,7 @@ impl<'m> List<'m> {
             return self.end_locked(index, Fate::Kept);
         }
         self.count(|stat| stat.nr_activate += nr);
+        self.charge(&[index], |of, nr| of.activated += nr);
         self.end_locked(index, Fate::Activated);
     }
 
@@ -452,7 +532,7 @@ unsafe impl FolioList for Port<'_, '_> {
     unsafe fn pageout(&self, folio: Name, mapping: Mapping) {
         self.0.assert_off_list(folio.0, "pageout of");
         self.0.note(Event::PagedOut(folio.0));
-        self.0.pageout(folio.0, mapping);
+        self.0.finish_waiting(folio.0, mapping);
     }
 
     unsafe fn keep(&self, folio: Name) {

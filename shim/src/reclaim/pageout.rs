@@ -84,7 +84,7 @@ impl List<'_> {
     }
 
     /// Ends with a dirty folio that was unmapped and is locked still.
-    fn write_at_once(&self, index: usize) {
+    pub(super) fn write_at_once(&self, index: usize) {
         self.deferred.flush_dirty(&self.machine.cpus);
         match self.folio(index).mapping() {
             Some(mapping) => {
@@ -106,12 +106,19 @@ impl List<'_> {
 
     /// Looks at a folio that was taken off the list.
     pub(super) fn shrink_to_dirty(&self, index: usize) -> Looked {
-        let (machine, folio) = (self.machine, self.folio(index));
-        let nr = u64::from(folio.nr());
         if !self.trylock(index) {
             self.end(index, Fate::Kept);
             return Looked::Ended;
         }
+        let ended = self.check(index, false);
+        ended.unwrap_or_else(|| self.unmap_to_dirty(index))
+    }
+
+    /// The checks in front of references, of a folio that is locked: what comes of it by these, if
+    /// they are its end.
+    pub(super) fn check(&self, index: usize, again: bool) -> Option<Looked> {
+        let (machine, folio) = (self.machine, self.folio(index));
+        let nr = u64::from(folio.nr());
         if folio.test(Flag::Poisoned) {
             if nr > 1 {
                 self.end_locked(index, Fate::Kept);
@@ -121,31 +128,55 @@ impl List<'_> {
                 self.end_locked(index, Fate::Dropped);
                 machine.put(index, 1);
             }
-            return Looked::Ended;
+            return Some(Looked::Ended);
         }
-        self.count(|stat| stat.nr_scanned += nr);
+        if !again {
+            self.count(|stat| stat.nr_scanned += nr);
+        }
         if !folio.is_evictable() {
             self.activate(index);
-            return Looked::Ended;
+            return Some(Looked::Ended);
         }
         let waited_for = folio.test(Flag::WaitedFor);
-        if folio.core.is_dirty() || folio.test(Flag::Writeback) || waited_for {
+        let busy = folio.core.is_dirty() || folio.test(Flag::Writeback) || waited_for;
+        if busy && !again {
             self.count(|stat| stat.nr_dirty += nr);
         }
         if waited_for {
             self.unlock(index);
-            return Looked::UnderWriteback;
+            return Some(Looked::UnderWriteback);
         }
         if folio.test(Flag::Writeback) {
             self.count(|stat| stat.nr_writeback += nr);
             self.activate(index);
-            return Looked::Ended;
+            return Some(Looked::Ended);
         }
-        if folio.test(Flag::Referenced) {
+        None
+    }
+
+    /// Puts a folio back that was used: whether it was.
+    pub(super) fn keep_referenced(&self, index: usize) -> bool {
+        let (folio, nr) = (self.folio(index), u64::from(self.folio(index).nr()));
+        let used = folio.test(Flag::Referenced);
+        if used {
             self.count(|stat| stat.nr_ref_keep += nr);
             self.end_locked(index, Fate::Kept);
+        }
+        used
+    }
+
+    fn unmap_to_dirty(&self, index: usize) -> Looked {
+        if self.keep_referenced(index) {
             return Looked::Ended;
         }
+        self.folio(index).alloc_swap();
+        self.unmap_placed(index)
+    }
+
+    /// What comes behind references and slots.
+    pub(super) fn unmap_placed(&self, index: usize) -> Looked {
+        let (machine, folio) = (self.machine, self.folio(index));
+        let nr = u64::from(folio.nr());
         if machine.mapped(index) {
             machine.try_to_unmap(index, &self.deferred);
             self.unmapped.set(Some(index));
@@ -177,11 +208,23 @@ impl List<'_> {
     }
 
     /// Ends with a folio that may be written.
+    pub(super) fn pageout(&self, index: usize, mapping: Mapping) {
+        if !self.write(index, mapping) {
+            return;
+        }
+        self.written(&[index]);
+        if self.relock_clean(index) {
+            self.free_clean(index);
+        }
+    }
+
+    /// Writes a folio that may be written, and unlocks it; or ends with it, if it is clean, somebody
+    /// has it, or it is refused: whether it was written.
     ///
     /// # Panics
     ///
-    /// If it may not: it is not locked, mapped, or of something else, or a flush is owed.
-    pub(super) fn pageout(&self, index: usize, mapping: Mapping) {
+    /// If it may not be: it is not locked, mapped, or of something else, or a flush is owed.
+    pub(super) fn write(&self, index: usize, mapping: Mapping) -> bool {
         let folio = self.folio(index);
         self.assert_locked(index, "pageout of");
         assert!(!self.machine.mapped(index), "pageout of a mapped folio");
@@ -192,10 +235,12 @@ impl List<'_> {
             "pageout of a folio of another mapping"
         );
         if !self.no_other_references(index) {
-            return self.end_locked(index, Fate::Kept);
+            self.end_locked(index, Fate::Kept);
+            return false;
         }
         if !folio.core.test_clear_dirty() {
-            return self.free_clean(index);
+            self.free_clean(index);
+            return false;
         }
         let begun = match folio.write {
             Write::Refused => return self.write_refused(index),
@@ -213,11 +258,15 @@ impl List<'_> {
         }
         self.unlock(index);
         self.note(Event::Written(index));
-        let nr = u64::from(folio.nr());
-        self.count(|stat| stat.vmscan_write += nr);
-        if self.relock_clean(index) {
-            self.free_clean(index);
-        }
+        true
+    }
+
+    /// They count as written.
+    pub(super) fn written(&self, folios: &[usize]) {
+        let nr = |&index: &usize| u64::from(self.folio(index).nr());
+        let all: u64 = folios.iter().map(nr).sum();
+        self.count(|stat| stat.vmscan_write += all);
+        self.charge(folios, |of, nr| of.written += nr);
     }
 
     /// Locks a folio that is clean and was unlocked, or keeps it.
@@ -235,9 +284,10 @@ impl List<'_> {
         true
     }
 
-    fn write_refused(&self, index: usize) {
+    fn write_refused(&self, index: usize) -> bool {
         self.folio(index).core.mark_dirty();
         self.activate(index);
+        false
     }
 
     /// Splits a folio that nobody else has; its other pages come to the list.
@@ -248,7 +298,7 @@ impl List<'_> {
         }
         folio.set_nr(1);
         folio.core.ref_unfreeze(2);
-        folio.tails.clone().for_each(|tail| self.add(tail));
+        folio.tails.clone().for_each(|tail| self.add_split(tail));
         // They make their own way, and are scanned then.
         self.count(|stat| stat.nr_scanned -= u64::from(nr - 1));
         true
@@ -260,11 +310,6 @@ impl List<'_> {
         // filemap_release_folio()
         if folio.test_and_clear(Flag::Private) {
             self.machine.put(index, 1);
-            // A batch lets go of it here (shrink_batch_release()). One by one it stays locked.
-            self.unlock(index);
-            if !self.relock_clean(index) {
-                return;
-            }
         }
         if folio.mapping().is_none() || !self.remove_mapping(index) {
             return self.end_locked(index, Fate::Kept);
@@ -282,7 +327,16 @@ impl List<'_> {
         }
     }
 
-    pub(super) fn remove_mapping(&self, index: usize) -> bool {
+    fn remove_mapping(&self, index: usize) -> bool {
+        let frozen = self.freeze(index);
+        if frozen {
+            self.uncache(&[index]);
+        }
+        frozen
+    }
+
+    /// Takes the last reference of a folio that is clean.
+    pub(super) fn freeze(&self, index: usize) -> bool {
         let folio = self.folio(index);
         let refs = 1 + folio.nr() as i32;
         if !folio.core.ref_freeze(refs) {
@@ -292,13 +346,21 @@ impl List<'_> {
             folio.core.ref_unfreeze(refs);
             return false;
         }
-        folio.set_mapping(None);
         true
+    }
+
+    /// Folios that are frozen leave the caches.
+    pub(super) fn uncache(&self, folios: &[usize]) {
+        self.charge(folios, |of, nr| of.uncached += nr);
+        for &index in folios {
+            self.folio(index).set_mapping(None);
+        }
     }
 
     /// Flushes, and frees what was reclaimed so far.
     pub(super) fn free_batch(&self) {
         self.assert_not_locked("folios are freed");
+        self.charge(&self.free_folios.borrow(), |of, nr| of.uncharged += nr);
         self.deferred.flush(&self.machine.cpus);
         for index in self.free_folios.take() {
             self.machine.free(index);

@@ -7,7 +7,10 @@
 //! | [`Stat`]            | `struct reclaim_stat`, `sc->nr_scanned`, `nr_reclaimed`              |
 //! | [`Stat::pgrotate`]  | `PGROTATE_ANON`, `PGROTATE_FILE` of `shrink_inactive_list()`        |
 //!
-//! Left out: whether a counter is of files or of anonymous memory, and whose memcg's.
+//! A list is of one node, as its `struct pglist_data` is; of several cgroups it is where
+//! `MADV_PAGEOUT` made it. [`Charges`] has what C counts by cgroup.
+//!
+//! Left out: whether a counter is of files or of anonymous memory.
 
 use std::collections::BTreeMap;
 
@@ -47,14 +50,33 @@ impl Stat {
     }
 }
 
+/// What is counted of one memory cgroup, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charges {
+    /// `PGACTIVATE`.
+    pub activated: u64,
+    /// `NR_VMSCAN_WRITE`.
+    pub written: u64,
+    /// They have left `NR_FILE_PAGES`, or `NR_SWAPCACHE`.
+    pub uncached: u64,
+    /// They are charged to it no more.
+    pub uncharged: u64,
+}
+
 /// What was done, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// A folio was locked for a batch.
+    Collected(usize),
+    /// A batch has ended, and what leaves it to be taken again is on the list.
+    Ended,
+    /// A folio goes back to the LRU lists, of a list that has batches.
+    Back(usize),
     /// A dirty folio was unlocked, to wait.
     Waits(usize),
     /// So many folios that wait were to be flushed for.
     Flushed(usize),
-    /// It was freed with its batch, under its lock.
+    /// It was freed with others of its batch, all under their locks.
     Freed(usize),
     /// A folio was to be locked again.
     Retried(usize),
@@ -80,8 +102,12 @@ pub enum Window {
 pub struct Report {
     /// How each folio ended.
     pub fates: BTreeMap<usize, Fate>,
+    /// Those that went back to the LRU lists, in this order.
+    pub back: Vec<usize>,
     /// The counters.
     pub stat: Stat,
+    /// Those of cgroups.
+    pub cgroups: BTreeMap<u8, Charges>,
     /// What was done.
     pub events: Vec<Event>,
     /// The flushes that were really made.

@@ -54,7 +54,8 @@ pub enum Flag {
     /// It may not be unlocked before it is flushed for, as a large one on arm64:
     /// `shrink_may_wait()`, by this series. (So it is, whatever this says, of what is not anonymous.)
     FlushedFirst,
-    /// There are no slots for it among those of a batch; by itself it gets some.
+    /// It has no slots yet, and there are none for it among those of a batch; by itself it gets some.
+    /// (So it is of anonymous folios alone, whatever this says.)
     NoSlots,
     /// It has buffers, of its file system, and a reference of them: `folio_test_private()`.
     Private,
@@ -79,9 +80,15 @@ pub struct Spec {
     pub flags: Vec<Flag>,
     /// What becomes of it when it is written.
     pub write: Write,
+    /// The memory cgroup that it is charged to.
+    pub cgroup: u8,
 }
 
 impl Spec {
+    pub(super) fn wants_swap(&self) -> bool {
+        self.mapping == Mapping::Swap && self.flags.contains(&Flag::NoSlots)
+    }
+
     /// A dirty page that is mapped nowhere, and that nothing is known of.
     pub fn page_of(mapping: Mapping) -> Self {
         Self {
@@ -93,6 +100,7 @@ impl Spec {
             locked: false,
             flags: Vec::new(),
             write: Write::Done,
+            cgroup: 0,
         }
     }
 }

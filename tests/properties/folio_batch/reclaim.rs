@@ -19,7 +19,6 @@ use mm_shim::{
             Event,
             Fate,
             Report,
-            Stat,
             Window, //
         },
         Flag,
@@ -35,7 +34,8 @@ use std::mem;
 const NR_CPUS: usize = 2;
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let nr = prop_oneof![8 => Just(1u32), 2 => Just(4), 2 => Just(16), 1 => Just(512)];
+    let nr =
+        prop_oneof![8 => Just(1u32), 2 => Just(4), 2 => Just(16), 1 => Just(256), 1 => Just(512)];
     let mapping = prop_oneof![
         4 => Just(Mapping::Swap),
         2 => Just(Mapping::Shmem),
@@ -80,9 +80,10 @@ fn spec() -> impl Strategy<Value = Spec> {
         locked,
         flag,
         write,
+        0u8..3,
     )
         .prop_map(
-            |(nr, mapping, pte, translated, dirty, locked, flag, write)| {
+            |(nr, mapping, pte, translated, dirty, locked, flag, write, cgroup)| {
                 let split = write == Write::Split && (mapping != Mapping::Shmem || nr != 4);
                 // Buffers are of files.
                 let flag = flag.filter(|&flag| flag != Flag::Private || mapping == Mapping::File);
@@ -95,9 +96,51 @@ fn spec() -> impl Strategy<Value = Spec> {
                     locked,
                     flags: flag.into_iter().collect(),
                     write: if split { Write::Done } else { write },
+                    cgroup,
                 }
             },
         )
+}
+
+/// Lists of any length that C makes, and of one that is likely.
+fn specs() -> impl Strategy<Value = Vec<Spec>> {
+    prop_oneof![
+        31 => prop::collection::vec(spec(), 0..70),
+        1 => prop::collection::vec(spec(), 0..=1000)
+    ]
+}
+
+/// Two folios, the first of which was in front of the other on the list, and went back behind it,
+/// though it was not in a batch when that one was taken. (Not of those that come of splits.)
+fn out_of_order(report: &Report, nr: usize) -> Option<[usize; 2]> {
+    let mut batch = 0;
+    // In which batches each was, and which one was there when it went back.
+    let (mut last, mut first, mut back) = (vec![None; nr], vec![None; nr], vec![None; nr]);
+    for event in &report.events {
+        match *event {
+            Event::Ended => batch += 1,
+            Event::Collected(index) if index < nr => {
+                first[index].get_or_insert(batch);
+                last[index] = Some(batch);
+            }
+            Event::Back(index) if index < nr => back[index] = Some(batch),
+            _ => (),
+        }
+    }
+    let order: Vec<_> = report
+        .back
+        .iter()
+        .copied()
+        .filter(|&index| index < nr)
+        .collect();
+    order.iter().enumerate().find_map(|(i, &early)| {
+        let then = first[early].or(back[early]);
+        let beside = |late: usize| last[late] >= then && last[late].is_some();
+        let late = order[i..]
+            .iter()
+            .find(|&&late| late < early && !beside(late))?;
+        Some([*late, early])
+    })
 }
 
 /// A dirty page that a CPU can write to.
@@ -112,11 +155,11 @@ fn dirty() -> Spec {
 proptest! {
     #![proptest_config(crate::cases(1024))]
 
-    /// Fates, counters and contents are those of C's loop, which flushes for each that is dirty. But
-    /// a folio that was dirty by its PTE alone, and was unmapped by the batch, counts as dirty where
-    /// it is taken by itself.
+    /// Fates, counters, by cgroup too, and contents are those of C's loop, which flushes for each that
+    /// is dirty. The order in which folios go back to the LRU lists is the same but within a batch,
+    /// and but for those that end while one is collected.
     #[test]
-    fn a_batch_ends_as_one_by_one(specs in prop::collection::vec(spec(), 1..70)) {
+    fn a_batch_ends_as_one_by_one(specs in specs()) {
         let of = |shrink: fn(List<'_>) -> Report| {
             let machine = Machine::new(NR_CPUS, &specs);
             let report = shrink(List::new(&machine, 0..specs.len()));
@@ -129,10 +172,36 @@ proptest! {
         let (batched, stored) = of(|list| list.shrink_together(|batch, nr| shrink_batch(batch, nr)));
         let (single, stored_singly) = of(|list| list.shrink_unbatched());
         prop_assert_eq!(&batched.fates, &single.fates);
-        prop_assert!(batched.stat.nr_dirty >= single.stat.nr_dirty);
-        let nr_dirty = single.stat.nr_dirty;
-        prop_assert_eq!(Stat { nr_dirty, ..batched.stat }, single.stat);
+        prop_assert_eq!(batched.stat, single.stat);
+        prop_assert_eq!(&batched.cgroups, &single.cgroups);
         prop_assert_eq!(stored, stored_singly);
+        let whole = |&index: &usize| index < specs.len();
+        let back: Vec<_> = single.back.iter().copied().filter(whole).collect();
+        prop_assert!(back.is_sorted(), "{back:?}");
+        let early = out_of_order(&batched, specs.len());
+        prop_assert_eq!(early, None);
+    }
+
+    /// A batch has as many folios as it may have, and is no longer, nor has it a huge one.
+    #[test]
+    fn a_batch_has_its_limits(specs in specs()) {
+        let machine = Machine::new(NR_CPUS, &specs);
+        let list = List::new(&machine, 0..specs.len());
+        let report = list.shrink_together(|batch, nr| {
+            assert!((1..=511 + 511).contains(&nr), "it has {nr} pages");
+            shrink_batch(batch, nr)
+        });
+        for batch in report.events.split(|event| *event == Event::Ended) {
+            let collected = batch.iter().filter_map(|event| match *event {
+                // What comes of a split is one page.
+                Event::Collected(index) => Some(specs.get(index).map_or(1, |spec| spec.nr)),
+                _ => None,
+            });
+            let sizes: Vec<_> = collected.collect();
+            prop_assert!(sizes.len() <= 32 && sizes.iter().all(|&nr| nr < 512), "{sizes:?}");
+            let in_front: u32 = sizes.iter().rev().skip(1).sum();
+            prop_assert!(in_front < 512, "{sizes:?}");
+        }
     }
 
     /// Where nothing is in the way, there is one flush for 32.
@@ -161,21 +230,21 @@ fn shrink(shrink: fn(Batch<'_, '_>)) -> Report {
     report
 }
 
-/// Wherever it is dropped, it is flushed for, unlocked, and not written out: what was unmapped and
-/// is dirty is kept, and the rest is taken by itself.
+/// Wherever it is dropped, it is flushed for, unlocked, and not written out: what is in it is kept.
 #[test]
 fn a_batch_that_is_dropped_is_let_go() {
-    let kept = |report: &Report| {
+    let end = |report: &Report, clean| {
         assert_eq!(report.fates[&0], Fate::Kept);
-        assert_eq!(report.fates[&1], Fate::Reclaimed);
+        assert_eq!(report.fates[&1], clean);
+        assert_eq!(report.stat.nr_scanned, 2);
         assert!(!report.events.contains(&Event::PagedOut(0)));
     };
-    let single = |report: &Report| assert!(report.events.contains(&Event::PagedOut(0)));
-    single(&shrink(|batch| drop(Collected::new(batch))));
-    single(&shrink(|batch| {
+    let kept = |report: &Report| end(report, Fate::Kept);
+    kept(&shrink(|batch| drop(Collected::new(batch))));
+    kept(&shrink(|batch| {
         drop(Collected::new(batch).check_references())
     }));
-    single(&shrink(|batch| {
+    kept(&shrink(|batch| {
         drop(Collected::new(batch).check_references().alloc_swap());
     }));
     kept(&shrink(|batch| {
@@ -193,13 +262,14 @@ fn a_batch_that_is_dropped_is_let_go() {
             .unmap();
         drop(unmapped.flush_dirty());
     }));
-    kept(&shrink(|batch| {
+    let freed = shrink(|batch| {
         let unmapped = Collected::new(batch)
             .check_references()
             .alloc_swap()
             .unmap();
         drop(unmapped.flush_dirty().free_clean());
-    }));
+    });
+    end(&freed, Fate::Reclaimed);
 }
 
 /// Dirty folios of so many pages, of which faults take back these while they wait.
@@ -251,6 +321,7 @@ fn what_is_clean_is_freed_with_its_batch() {
 #[test]
 fn a_file_that_is_written_to_while_it_waits_is_kept() {
     let with_buffers = Spec {
+        pte: Some(0),
         dirty: false,
         flags: vec![Flag::Private],
         ..Spec::page_of(Mapping::File)
@@ -285,4 +356,26 @@ fn a_batch_that_is_leaked_is_noticed() {
 #[should_panic(expected = "a batch ends while a batch is locked")]
 fn a_batch_that_is_not_looked_at_is_noticed() {
     shrink(|_batch| ());
+}
+
+/// In C's terms: its references cannot be frozen.
+#[test]
+fn a_clean_folio_that_somebody_has_is_kept_with_its_batch() {
+    let clean = Spec {
+        pte: Some(0),
+        dirty: false,
+        ..Spec::page_of(Mapping::File)
+    };
+    let machine = Machine::new(1, &[clean.clone(), clean]);
+    machine.folio(0).core.get(1);
+    let list = List::new(&machine, 0..2);
+    let report = list.shrink_together(|batch, nr| shrink_batch(batch, nr));
+    assert_eq!(
+        [Fate::Kept, Fate::Reclaimed],
+        [report.fates[&0], report.fates[&1]]
+    );
+    let kept = Event::Back(0);
+    let ended = |events: &[Event]| events.iter().position(|&event| event == Event::Ended);
+    let back = report.events.iter().position(|&event| event == kept);
+    assert!(back < ended(&report.events), "{:?}", report.events);
 }

@@ -10,6 +10,7 @@ use crate::{
     },
     reclaim::{
         Machine,
+        Mapping,
         Spec, //
     },
     sync::explore, //
