@@ -5,39 +5,75 @@
 use crate::reclaimers::{
     check_kept,
     check_taken,
+    of,
+    Path,
     GONE,
     STALE,
     TAKEN_BACK, //
 };
 use mm_batch::folio_batch::shrink_batch;
 use mm_shim::{
+    pte::DIRTY,
     random::Choice,
     reclaim::{
-        list::List,
-        report::Report, //
+        Flag,
+        Mapping,
+        Spec, //
     }, //
 };
+use shuttle::rand::{
+    thread_rng,
+    Rng, //
+};
 
-fn shrink(list: List<'_>) -> Report {
-    list.shrink_together(|batch, nr_pages| shrink_batch(batch, nr_pages))
+/// Of all kinds, everywhere. Some of files have buffers; some are clean, used, or without slots.
+fn spec(_: usize) -> Spec {
+    let mut rng = thread_rng();
+    let mapping = match rng.gen_range(0..8) {
+        0..=1 => Mapping::Shmem,
+        2..=3 => Mapping::File,
+        _ => Mapping::Swap,
+    };
+    let flag = match rng.gen_range(0..64) {
+        0..=15 if mapping == Mapping::File => Some(Flag::Private),
+        0 => Some(Flag::Referenced),
+        1 => Some(Flag::Writeback),
+        2 => Some(Flag::NoSlots),
+        _ => None,
+    };
+    let spec = of(mapping);
+    let clean = spec.pte.is_some() && rng.gen_ratio(1, 3);
+    Spec {
+        pte: spec
+            .pte
+            .map(|bits| if clean { bits & !DIRTY } else { bits }),
+        dirty: spec.dirty && !clean,
+        flags: flag.into_iter().collect(),
+        ..spec
+    }
 }
+
+const PATH: Path = Path {
+    shrink: |list| list.shrink_together(|batch, nr_pages| shrink_batch(batch, nr_pages)),
+    spec,
+};
 
 #[test]
 fn folio_batch_random() {
-    check_kept(Choice::Random, shrink, &[]);
+    check_kept(Choice::Random, PATH, &[]);
 }
 
 #[test]
 fn folio_batch_priorities() {
-    check_kept(Choice::Priorities(20), shrink, &[STALE, TAKEN_BACK]);
+    check_kept(Choice::Priorities(20), PATH, &[STALE, TAKEN_BACK]);
 }
 
 #[test]
 fn folio_batch_zaps_random() {
-    check_taken(Choice::Random, shrink, &[STALE, GONE]);
+    check_taken(Choice::Random, PATH, &[STALE, GONE]);
 }
 
 #[test]
 fn folio_batch_zaps_priorities() {
-    check_taken(Choice::Priorities(20), shrink, &[STALE, TAKEN_BACK, GONE]);
+    check_taken(Choice::Priorities(20), PATH, &[STALE, GONE]);
 }

@@ -52,15 +52,9 @@ pub(crate) const GONE: &str = "moved, or taken from its file";
 /// What is seen in any case.
 const ALWAYS: [&str; 5] = [RECLAIMED, KEPT, ACTIVATED, FULL, FAULTED];
 
-/// Most are dirty pages of the swap cache that each CPU has a translation of. What is of a file is
-/// flushed for by itself, and with it the batch, so there is little of it in front.
-fn spec(index: usize) -> Spec {
+/// Most are dirty pages that each CPU has a translation of.
+pub(crate) fn of(mapping: Mapping) -> Spec {
     let mut rng = thread_rng();
-    let mapping = match rng.gen_range(0..if index < 64 { 64 } else { 4 }) {
-        0 => Mapping::Shmem,
-        1 => Mapping::File,
-        _ => Mapping::Swap,
-    };
     let pte = match rng.gen_range(0..10) {
         0 => None,
         1 => Some(WRITE | YOUNG),
@@ -156,16 +150,20 @@ fn take_some(machine: &Machine, index: usize, seen: &Seen) {
     }
 }
 
-/// How a list is reclaimed.
-type Shrink = fn(List<'_>) -> Report;
+/// How a list is reclaimed, and what each of its folios is.
+#[derive(Clone, Copy)]
+pub(crate) struct Path {
+    pub(crate) shrink: fn(List<'_>) -> Report,
+    pub(crate) spec: fn(usize) -> Spec,
+}
 
-fn reclaim(machine: &Machine, shrink: Shrink, odd: usize) -> Report {
-    shrink(List::new(machine, (odd..NR_FOLIOS).step_by(2)))
+fn reclaim(machine: &Machine, path: Path, odd: usize) -> Report {
+    (path.shrink)(List::new(machine, (odd..NR_FOLIOS).step_by(2)))
 }
 
 /// Two reclaimers, each with every other folio, and all CPUs.
-fn reclaim_against(shrink: Shrink, others: Others, seen: &Seen) -> (Arc<Machine>, [Report; 2]) {
-    let specs: Vec<_> = (0..NR_FOLIOS).map(spec).collect();
+fn reclaim_against(path: Path, others: Others, seen: &Seen) -> (Arc<Machine>, [Report; 2]) {
+    let specs: Vec<_> = (0..NR_FOLIOS).map(path.spec).collect();
     let machine = Arc::new(Machine::new(NR_CPUS, &specs));
     let cpus = (0..NR_CPUS).map(|cpu| {
         let (machine, seen) = (machine.clone(), seen.clone());
@@ -173,8 +171,8 @@ fn reclaim_against(shrink: Shrink, others: Others, seen: &Seen) -> (Arc<Machine>
     });
     let cpus: Vec<_> = cpus.collect();
     let theirs = machine.clone();
-    let other = thread::spawn(move || reclaim(&theirs, shrink, 1));
-    let report = reclaim(&machine, shrink, 0);
+    let other = thread::spawn(move || reclaim(&theirs, path, 1));
+    let report = reclaim(&machine, path, 0);
     let other = other.join().expect("the other reclaimer panicked");
     for cpu in cpus {
         cpu.join().expect("a CPU panicked");
@@ -213,8 +211,8 @@ fn judge(machine: &Machine, reports: &[Report; 2], seen: &Seen) {
 }
 
 /// Nobody gives a page up: what is gone was reclaimed.
-fn nothing_is_lost(shrink: Shrink, seen: &Seen) {
-    let (machine, reports) = reclaim_against(shrink, keep_all, seen);
+fn nothing_is_lost(path: Path, seen: &Seen) {
+    let (machine, reports) = reclaim_against(path, keep_all, seen);
     judge(&machine, &reports, seen);
     for report in &reports {
         for (&index, fate) in &report.fates {
@@ -225,8 +223,8 @@ fn nothing_is_lost(shrink: Shrink, seen: &Seen) {
 }
 
 /// Pages are given up and moved: none is stored to behind that, used once it is free, or freed twice.
-fn nothing_is_freed_twice(shrink: Shrink, seen: &Seen) {
-    let (machine, reports) = reclaim_against(shrink, take_some, seen);
+fn nothing_is_freed_twice(path: Path, seen: &Seen) {
+    let (machine, reports) = reclaim_against(path, take_some, seen);
     judge(&machine, &reports, seen);
 }
 
@@ -234,17 +232,17 @@ fn nothing_is_freed_twice(shrink: Shrink, seen: &Seen) {
 const RUNS: usize = 500;
 
 /// Checks lists of which nobody gives a page up, in which `more` is seen as well.
-pub(crate) fn check_kept(choice: Choice, shrink: Shrink, more: &[&'static str]) {
+pub(crate) fn check_kept(choice: Choice, path: Path, more: &[&'static str]) {
     let wanted = [&ALWAYS, more].concat();
     check(choice, RUNS, &wanted, move |seen| {
-        nothing_is_lost(shrink, seen)
+        nothing_is_lost(path, seen)
     });
 }
 
 /// The same of lists of which pages are given up and moved.
-pub(crate) fn check_taken(choice: Choice, shrink: Shrink, more: &[&'static str]) {
+pub(crate) fn check_taken(choice: Choice, path: Path, more: &[&'static str]) {
     let wanted = [&ALWAYS, more].concat();
     check(choice, RUNS, &wanted, move |seen| {
-        nothing_is_freed_twice(shrink, seen)
+        nothing_is_freed_twice(path, seen)
     });
 }
