@@ -3,8 +3,8 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-verbs := test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate time meter profile mutants mutants-kernel \
-	series deb import export patches-check versions same-source report lint full soak stale prove-fresh prove-deb clean
+verbs := test loom shuttle doctor kernel kunit uml kselftest runner shell evaluate time meter profile before mutants \
+	mutants-kernel series deb import export patches-check versions same-source report lint full soak stale prove-fresh prove-deb clean
 .PHONY: help given $(verbs)
 
 # What may be given reaches the tools by the environment. In a recipe it would be a part of the shell's text.
@@ -73,6 +73,9 @@ meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (
 
 profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
 	@METER=1 $(mmb) profile
+
+before: ## what folio_batch costs where it is off, against the kernel before it; ROW= SCALE=full (first 15 min, then 8)
+	@$(mmb) before
 
 report: ## the documents that have figures, and their plots, of report/ and docs/templates/ (5 s; first 1 min, 40 MB)
 	@$(with) kernel $(with) report python3 -m mmb report

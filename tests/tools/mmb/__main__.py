@@ -16,6 +16,7 @@ from .suites.mutants import mutants_kernel
 from .measure import evaluate, profile, uml
 from .measure.documents import make_report
 from .measure.meter import meter
+from .series import before
 from .series.branch import make_export, make_import
 from .series.check import checkpatch_series, patches_check, versions
 from .series.deb import asked as asked_of_deb, make_deb
@@ -97,6 +98,7 @@ ASKED = {
     "evaluate": lambda args: evaluate.asked(args.arch, args.scale),
     "profile": lambda args: profile.chosen(),
     "time": lambda args: uml.asked(),
+    "before": lambda args: before.asked(),
     "deb": lambda args: asked_of_deb(args.arch),
 }
 VERBS = {
@@ -108,6 +110,7 @@ VERBS = {
     "shell": do_shell,
     "evaluate": lambda args: evaluate.evaluate(args.arch, args.scale),
     "time": lambda args: uml.time(args.scale),
+    "before": lambda args: before.before(args.arch, args.scale),
     "meter": lambda args: meter(args.arch),
     "profile": lambda args: profile.profile(args.arch, args.scale),
     "report": lambda args: make_report(args.check),
