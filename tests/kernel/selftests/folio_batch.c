@@ -229,16 +229,8 @@ struct discards {
 /* How often a device was told what it need not keep. */
 static unsigned long discarded(const struct swap *swap)
 {
-	unsigned long times;
-	char path[96];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/block/%s/stat", swap->path + strlen("/dev/"));
-	file = fopen(path, "r");
-	if (!file || fscanf(file, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &times) != 1)
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	fclose(file);
-	return times;
+	return number_of_device(swap, "stat",
+				"%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu");
 }
 
 /*
@@ -276,11 +268,8 @@ static void test_discard(void)
 	struct swap swap = loop_on(2 * SIZE, SWAP_FLAG_DISCARD, &file);
 	struct discards d = { .swap = &swap };
 	pthread_t thread;
-	char path[128];
 
-	snprintf(path, sizeof(path), "/sys/block/%s/queue/discard_max_bytes",
-		 swap.path + strlen("/dev/"));
-	if (!number_in(path)) {
+	if (!number_of_device(&swap, "queue/discard_max_bytes", "%lu")) {
 		ksft_test_result_skip("slots are discarded: %s cannot\n", swap.path);
 	} else {
 		others_off();

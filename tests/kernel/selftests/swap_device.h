@@ -60,18 +60,25 @@ static inline struct swap zram_on(unsigned long size, unsigned long room)
 	return swap;
 }
 
-static inline unsigned long failed_writes(const struct swap *swap)
+/* A number of a device, of which a file has several: the one that @format reads. */
+static inline unsigned long number_of_device(const struct swap *swap, const char *name,
+					     const char *format)
 {
-	unsigned long failed;
+	unsigned long number;
 	char path[96];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/sys/block/%s/io_stat", swap->path + strlen("/dev/"));
+	snprintf(path, sizeof(path), "/sys/block/%s/%s", swap->path + strlen("/dev/"), name);
 	file = fopen(path, "r");
-	if (!file || fscanf(file, "%*u %lu", &failed) != 1)
+	if (!file || fscanf(file, format, &number) != 1)
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	fclose(file);
-	return failed;
+	return number;
+}
+
+static inline unsigned long failed_writes(const struct swap *swap)
+{
+	return number_of_device(swap, "io_stat", "%*u %lu");
 }
 
 static inline void zram_off(const struct swap *swap)
