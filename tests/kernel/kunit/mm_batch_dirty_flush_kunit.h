@@ -24,6 +24,14 @@ static const struct mode_param flush_modes[] __maybe_unused = {
 	{ "rust", MM_BATCH_RUST },
 };
 
+static const struct mode_param batch_modes[] __maybe_unused = {
+	{ "off", MM_BATCH_OFF },
+#ifdef MM_BATCH_FOLIO_BATCH_C
+	{ "c", MM_BATCH_C },
+#endif
+	{ "rust", MM_BATCH_RUST },
+};
+
 static struct kunit *dirty_flush_test;
 
 static void note_batch(void *data, enum mm_batch_run_path path, unsigned long nr_pages,
@@ -125,6 +133,17 @@ static inline int dirty_flush_begin(struct kunit *test, enum mm_batch_mode mode)
 	mm_batch_dirty_flush_set_mode(mode);
 	mm_batch_folio_batch_set_mode(MM_BATCH_OFF);
 	return 0;
+}
+
+/* With batches, in the mode of a parameter. */
+static inline int folio_batch_begin(struct kunit *test)
+{
+	const struct mode_param *param = test->param_value;
+	int error = dirty_flush_begin(test, MM_BATCH_OFF);
+
+	if (!error)
+		mm_batch_folio_batch_set_mode(param->mode);
+	return error;
 }
 
 /* Also where a test was aborted, or has not begun. */

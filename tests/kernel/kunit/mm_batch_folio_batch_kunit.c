@@ -7,26 +7,7 @@
 
 #include "mm_batch_dirty_flush_kunit.h"
 
-/* A batch in C is a build's. */
-static const struct mode_param batch_modes[] = {
-	{ "off", MM_BATCH_OFF },
-#ifdef MM_BATCH_FOLIO_BATCH_C
-	{ "c", MM_BATCH_C },
-#endif
-	{ "rust", MM_BATCH_RUST },
-};
-
 KUNIT_ARRAY_PARAM_DESC(batch_mode, batch_modes, name);
-
-static int batch_init(struct kunit *test)
-{
-	const struct mode_param *param = test->param_value;
-	int error = dirty_flush_begin(test, MM_BATCH_OFF);
-
-	if (!error)
-		mm_batch_folio_batch_set_mode(param->mode);
-	return error;
-}
 
 static bool batched(struct kunit *test)
 {
@@ -428,7 +409,7 @@ static struct kunit_case folio_batch_cases[] = {
 static struct kunit_suite folio_batch_suite = {
 	.name = "guest_mm_batch_folio_batch",
 	.suite_init = swap_suite_init,
-	.init = batch_init,
+	.init = folio_batch_begin,
 	.exit = dirty_flush_exit,
 	.test_cases = folio_batch_cases,
 };

@@ -4,58 +4,16 @@
  * one by one, per node and memory cgroup, and each page keeps what is known of it alone.
  */
 
-#include <linux/cgroup.h>
 #include <linux/leafops.h>
-#include <linux/memcontrol.h>
 #include <linux/mmzone.h>
 #include "mm_batch_dirty_flush_kunit.h"
-
-/* A batch in C is a build's. */
-static const struct mode_param batch_modes[] = {
-	{ "off", MM_BATCH_OFF },
-#ifdef MM_BATCH_FOLIO_BATCH_C
-	{ "c", MM_BATCH_C },
-#endif
-	{ "rust", MM_BATCH_RUST },
-};
+#include "mm_batch_memcg_kunit.h"
 
 KUNIT_ARRAY_PARAM_DESC(batch_mode, batch_modes, name);
 
-static struct mem_cgroup *memcg;
-
 static int stat_suite_init(struct kunit_suite *suite)
 {
-	struct cgroup_subsys_state *css;
-	struct cgroup *cgroup;
-	int error = swap_suite_init(suite);
-
-	if (error)
-		return error;
-	cgroup = cgroup_get_from_path("/mm_batch");
-	if (IS_ERR(cgroup)) {
-		kunit_err(suite, "no cgroup /mm_batch: mkdir it");
-		return PTR_ERR(cgroup);
-	}
-	css = cgroup_get_e_css(cgroup, &memory_cgrp_subsys);
-	cgroup_put(cgroup);
-	memcg = mem_cgroup_from_css(css);
-	return 0;
-}
-
-static void stat_suite_exit(struct kunit_suite *suite)
-{
-	mem_cgroup_put(memcg);
-	memcg = NULL;
-}
-
-static int stat_init(struct kunit *test)
-{
-	const struct mode_param *param = test->param_value;
-	int error = dirty_flush_begin(test, MM_BATCH_OFF);
-
-	if (!error)
-		mm_batch_folio_batch_set_mode(param->mode);
-	return error;
+	return swap_suite_init(suite) ?: memcg_suite_init(suite);
 }
 
 /* What reclaim changes, of the node and of each memory cgroup. */
@@ -73,8 +31,8 @@ static const struct {
 
 struct stats {
 	long node[ARRAY_SIZE(items)];
-	/* Of all cgroups, and of ours. */
-	long all[ARRAY_SIZE(items)], ours[ARRAY_SIZE(items)];
+	/* Of our cgroup, and of swap of all of them. */
+	long ours[ARRAY_SIZE(items)];
 	long all_swap, our_swap;
 };
 
@@ -104,7 +62,6 @@ static struct stats read_stats(void)
 		/* A cgroup has no pages of files as such. */
 		if (items[i].item == NR_FILE_PAGES || items[i].item == NR_ISOLATED_ANON)
 			continue;
-		s.all[i] = memcg_page_state(root_mem_cgroup, items[i].item);
 		s.ours[i] = memcg_page_state(memcg, items[i].item);
 	}
 	s.all_swap = memcg_page_state(root_mem_cgroup, MEMCG_SWAP);
@@ -130,6 +87,30 @@ static void charge_to_ours(struct kunit *test, struct dirty_folio *f)
 	KUNIT_ASSERT_PTR_EQ(test, folio_memcg(f->folio), memcg);
 }
 
+/* All folios go to swap, of so many pages, and so many of our cgroup: what each loses and gets. */
+static void expect_change(struct kunit *test, long pages, long ours, enum node_stat_item mapped)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	struct stats before = read_stats(), after;
+	unsigned int i;
+
+	reclaim_list(test, k->folios, k->nr);
+	after = read_stats();
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, pages);
+	KUNIT_EXPECT_EQ(test, after.all_swap - before.all_swap, pages);
+	KUNIT_EXPECT_EQ(test, after.our_swap - before.our_swap, ours);
+	for (i = 0; i < ARRAY_SIZE(items); i++) {
+		const enum node_stat_item item = items[i].item;
+		const bool cached = item == NR_FILE_PAGES && mapped == NR_FILE_MAPPED;
+		const long change = item == NR_VMSCAN_WRITE ? 1 : item == mapped || cached ? -1 : 0;
+
+		KUNIT_EXPECT_EQ_MSG(test, after.node[i] - before.node[i], change * pages,
+				    "%s", items[i].name);
+		KUNIT_EXPECT_EQ_MSG(test, after.ours[i] - before.ours[i],
+				    cached ? 0 : change * ours, "%s, of a cgroup", items[i].name);
+	}
+}
+
 /*
  * Neighbours of two memory cgroups, small and large, to swap: what each loses and gets is its own.
  */
@@ -137,7 +118,6 @@ static void test_statistics(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned long pages = 0, ours = 0;
-	struct stats before, after;
 	unsigned int i;
 
 	k->stride = PAGE_SIZE;
@@ -157,32 +137,15 @@ static void test_statistics(struct kunit *test)
 		charge_to_ours(test, &k->folios[i]);
 		ours += k->folios[i].nr_pages;
 	}
-	before = read_stats();
-	reclaim_list(test, k->folios, k->nr);
-	after = read_stats();
-
-	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, pages);
-	KUNIT_EXPECT_EQ(test, after.all_swap - before.all_swap, pages);
-	KUNIT_EXPECT_EQ(test, after.our_swap - before.our_swap, ours);
-	for (i = 0; i < ARRAY_SIZE(items); i++) {
-		long change = items[i].item == NR_ANON_MAPPED ? -1 :
-			      items[i].item == NR_VMSCAN_WRITE ? 1 : 0;
-
-		KUNIT_EXPECT_EQ_MSG(test, after.node[i] - before.node[i], change * (long)pages,
-				    "%s", items[i].name);
-		KUNIT_EXPECT_EQ_MSG(test, after.ours[i] - before.ours[i],
-				    items[i].item == NR_FILE_PAGES ? 0 : change * (long)ours,
-				    "%s, of a cgroup", items[i].name);
-	}
+	expect_change(test, pages, ours, NR_ANON_MAPPED);
 	unmap_dirty(test);
 }
 
-/* Of a file, of which pages are in two memory cgroups. */
+/* Of shmem, of which pages are in two memory cgroups. */
 static void test_file_statistics(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i, nr, ours = 0;
-	struct stats before, after;
+	unsigned int i, ours = 0;
 
 	for (i = 0; i < 12; i++) {
 		map_dirty(test, 0, true);
@@ -191,24 +154,7 @@ static void test_file_statistics(struct kunit *test)
 		charge_to_ours(test, &k->folios[i]);
 		ours++;
 	}
-	nr = k->nr;
-	before = read_stats();
-	reclaim_list(test, k->folios, nr);
-	after = read_stats();
-	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, nr);
-	KUNIT_EXPECT_EQ(test, after.all_swap - before.all_swap, nr);
-	KUNIT_EXPECT_EQ(test, after.our_swap - before.our_swap, ours);
-	for (i = 0; i < ARRAY_SIZE(items); i++) {
-		const bool goes = items[i].item == NR_FILE_MAPPED;
-		const long change = goes || items[i].item == NR_FILE_PAGES ? -1 :
-				    items[i].item == NR_VMSCAN_WRITE ? 1 : 0;
-
-		KUNIT_EXPECT_EQ_MSG(test, after.node[i] - before.node[i], change * (long)nr,
-				    "%s", items[i].name);
-		KUNIT_EXPECT_EQ_MSG(test, after.ours[i] - before.ours[i],
-				    items[i].item == NR_FILE_PAGES ? 0 : change * (long)ours,
-				    "%s, of a cgroup", items[i].name);
-	}
+	expect_change(test, k->nr, ours, NR_FILE_MAPPED);
 	unmap_dirty(test);
 }
 
@@ -375,8 +321,8 @@ static struct kunit_case folio_batch_stat_cases[] = {
 static struct kunit_suite folio_batch_stat_suite = {
 	.name = "guest_mm_batch_folio_batch_stat",
 	.suite_init = stat_suite_init,
-	.suite_exit = stat_suite_exit,
-	.init = stat_init,
+	.suite_exit = memcg_suite_exit,
+	.init = folio_batch_begin,
 	.exit = dirty_flush_exit,
 	.test_cases = folio_batch_stat_cases,
 };

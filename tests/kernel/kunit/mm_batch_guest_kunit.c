@@ -5,22 +5,16 @@
  * from debugfs (kunit/guest_mm_batch/run), and fails where something is missing.
  */
 
-#include <linux/cgroup.h>
-#include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 #include <linux/swap.h>
 #include "../internal.h"
 #include "mm_batch_kunit.h"
+#include "mm_batch_memcg_kunit.h"
 
 KUNIT_ARRAY_PARAM_DESC(mode, modes, name);
 
-static struct mem_cgroup *memcg;
-
 static int guest_suite_init(struct kunit_suite *suite)
 {
-	struct cgroup_subsys_state *css;
-	struct cgroup *cgroup;
-
 	if (!total_swap_pages) {
 		kunit_err(suite, "no swap: swapon a device first");
 		return -ENODEV;
@@ -29,21 +23,7 @@ static int guest_suite_init(struct kunit_suite *suite)
 		kunit_err(suite, "hugepages-64kB/enabled is not \"always\"");
 		return -ENODEV;
 	}
-	cgroup = cgroup_get_from_path("/mm_batch");
-	if (IS_ERR(cgroup)) {
-		kunit_err(suite, "no cgroup /mm_batch");
-		return PTR_ERR(cgroup);
-	}
-	css = cgroup_get_e_css(cgroup, &memory_cgrp_subsys);
-	cgroup_put(cgroup);
-	memcg = mem_cgroup_from_css(css);
-	return 0;
-}
-
-static void guest_suite_exit(struct kunit_suite *suite)
-{
-	mem_cgroup_put(memcg);
-	memcg = NULL;
+	return memcg_suite_init(suite);
 }
 
 /* Each page is charged before, and none is after; so is the cgroup's counter. */
@@ -80,7 +60,7 @@ static struct kunit_case guest_cases[] = {
 static struct kunit_suite guest_suite = {
 	.name = "guest_mm_batch",
 	.suite_init = guest_suite_init,
-	.suite_exit = guest_suite_exit,
+	.suite_exit = memcg_suite_exit,
 	.init = contig_free_init,
 	.exit = contig_free_exit,
 	.test_cases = guest_cases,
