@@ -84,8 +84,11 @@ pub unsafe trait FolioBatch: Sized {
     /// C: `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3.
     fn flush_dirty(&self);
 
-    /// Frees, under their locks, the folios that are clean, not mapped, and need nothing that may
-    /// sleep. They leave the swap cache or the page cache, and the batch.
+    /// Goes through the folios and frees, under their locks, those that are clean, not mapped, and
+    /// need nothing that may sleep: they leave the swap cache or the page cache, and the batch.
+    /// What is still mapped leaves as well, to be taken one by one, and so does what is pinned or a
+    /// dirty page of a file (activated), or may not be written out now (kept). Left are the folios
+    /// that are to be written out, or have buffers to be freed.
     ///
     /// C: `shrink_batch_free_clean()`, mm/vmscan.c, by this series; `__remove_mapping()`, 7.3, for
     /// one.
@@ -95,10 +98,8 @@ pub unsafe trait FolioBatch: Sized {
     /// No CPU has a writable translation by a mapping that this task has ended.
     unsafe fn free_clean(&self);
 
-    /// Unlocks all folios that are left, and makes a list of those that were unmapped and are to be
-    /// written out, or have buffers to be freed. The others leave, to be taken one by one later. Of
-    /// a batch that ends before [`Self::free_clean`], the list may have folios that are mapped:
-    /// they are kept.
+    /// Unlocks all folios that are left, and makes the list of them. Of a batch that ends before
+    /// [`Self::free_clean`] these are all, mapped ones among them, and the list is to be kept.
     ///
     /// C: `shrink_batch_let_go()`, mm/vmscan.c, by this series.
     ///
