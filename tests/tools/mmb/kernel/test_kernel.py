@@ -122,7 +122,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(rows["ARCH"].split("|"), list(MACHINES))
         self.assertEqual(rows["CONFIG"].split("|"), list(kbuild.NAMED))
         self.assertEqual(rows["MODE"][1:rows["MODE"].index(")")].split("|"), list(MODES))
-        self.assertEqual(rows["SCALE"].split("|"), list(model.ANON_MIB))
+        self.assertEqual(rows["SCALE"].split("|"), list(model.STOLEN))
 
     def test_no_git_checkout(self):
         """git's own reason, and no list of calls."""

@@ -157,7 +157,7 @@ def job(row, mode, longer):
     return f"""{row.boot.commands()}
 sed -n 's/\\[mm_batch_bench\\]/&/p' /proc/kallsyms | sed 's/^/SYMBOL /'
 set_mode {row.path} {mode}
-{part * row.parts_for("short", longer)}"""
+{part * row.parts(longer)}"""
 
 
 def measure(boots, image, plugin, row, mode, longer):

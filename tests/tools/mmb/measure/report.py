@@ -10,7 +10,7 @@ from textwrap import fill
 from ..base.cache import TOP
 from ..base.tables import markdown_table, number, text_table
 from ..paths import PATHS
-from ..paths.model import mib, stress_mib
+from ..paths.model import ANON_MIB, mib, stress_mib
 from ..kernel.kbuild import CONFIG
 from ..guest.boot import MACHINES, emulator, version
 from . import stack
@@ -152,7 +152,8 @@ def by_path(lines):
 
 def section(name, lines, config):
     path = PATHS[name]
-    text = path.about.format(mib=mib(), stress_mib=stress_mib(), head=path.head(config), c=path.what_c_is(config))
+    text = path.about.format(mib=mib(), anon_mib=ANON_MIB, stress_mib=stress_mib(), head=path.head(config),
+                             c=path.what_c_is(config))
     parts = [f"## {name}", text, *map(markdown_table, tables(lines, config))]
     return "\n\n".join(filter(None, [*parts, "\n".join(f"* {note}" for note in notes_of(lines))]))
 

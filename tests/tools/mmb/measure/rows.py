@@ -53,7 +53,7 @@ def guest(kind):
 def job(rows, config, scale, runs, longer):
     """The guest's shell script, for rows of one boot; `longer` multiplies the loops, or the parts."""
     first = rows[0]
-    lines = [first.boot.commands(), f"parts={first.parts_for(scale, longer)}", "remember_modes"]
+    lines = [first.boot.commands(), f"parts={first.parts(longer)}", "remember_modes"]
     # A guest that has just booted has free lists that no later run finds: the first run would count as noise.
     lines += [f"set_mode {first.path} {mode} && settle && {first.command_for(scale, longer)}"
               for mode in modes_of(first, config)] if first.boot.loops else []

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from .model import ANON_MIB, MANY_TASKS, NONE, RECLAIM, Boot, KunitBoot, Limits, Path, Row, everywhere, remote
 
-ABOUT = """256 MiB of anonymous memory (64 in a short run) are mapped, written, and given to madvise(MADV_PAGEOUT):
-the series' own program. zero-: written with zeroes, which swap notes in a bit and does not write. data-: each word
+ABOUT = """{anon_mib} MiB of anonymous memory are mapped, written, and given to madvise(MADV_PAGEOUT): the series' own
+program, which has 256. zero-: written with zeroes, which swap notes in a bit and does not write. data-: each word
 differs, and swap is a RAM disk. Folios are of the size in the row's name; 2m-pmd are mapped by PMDs, each of which is
 split in try_to_unmap(), 2m-pte by PTEs.
 
@@ -20,7 +20,7 @@ try_to_unmap(); in zero-64k-2cpu another one has run in the same mm, and the flu
 many children share since fork(), are reclaimed from their cgroup. call-: the whole of MADV_PAGEOUT, with the meter off."""
 
 PAGEOUT = Boot("pageout", "pageout.sh", loops=False, reader="mm_batch_meter_unmap", seconds=5,
-               arguments="brd.rd_nr=1 brd.rd_size=327680", more_memory=True)
+               arguments="brd.rd_nr=1 brd.rd_size=327680")
 # Rust/twin at most, where there is a twin.
 TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 # Rust/off at most: for folios of one page nothing is to change.
@@ -71,7 +71,7 @@ PATH = Path(
     )) + (pageout("zero", "64k-2cpu", 64, boot=replace(PAGEOUT, name="pageout-2cpu", cpus=2)), forked(100), forked(300),
           call("4k", 4), call("64k", 64)),
     timed=tuple(remote(f"{content}-{kib}k", "anon", kib, content, counted=f"{content}-{kib}k", metric="insn_total",
-                       pages=ANON_MIB["full"] * 256)
+                       pages=ANON_MIB * 256)
                 for content, kib in (("zero", 4), ("zero", 16), ("zero", 64), ("data", 16), ("data", 64))),
     suites=("mm_batch_anon_unmap_parts",),
     uml_lacks=("mm_batch_anon_unmap_parts",),  # no large folios

@@ -9,14 +9,14 @@ ABOUT = """`off` flushes for each dirty folio in front of its pageout, which is 
 32 of them. With `CONFIG=better_c` there is a twin, the same batch in C, for the rows that count instructions.
 anon_unmap is `rust` in all rows, and only this path's mode changes.
 
-pageout-: 256 MiB of anonymous memory (64 in a short run), aligned to PMDs, are written to by a thread on each CPU, and
+pageout-: {anon_mib} MiB of anonymous memory, aligned to PMDs, are written to by a thread on each CPU, and
 given to madvise(MADV_PAGEOUT) by the first, while each of the others writes elsewhere in the same mm, every 2 ms, so
 that no CPU forgets its translations. flushes_per_dirty_folio is how many flushes were done, that is how often
 arch_tlbbatch_flush() ran for dirty folios, by folios paged out (patches/meter). MADV_PAGEOUT reclaims a PMD at a
 time, so that 512 folios take 16 flushes. rmap_locks_per_page is how often rmap walks locked an anon_vma or a file.
 
 victim-: three threads of the same mm read at random over 16 MiB that are locked, each on a CPU of its own, while the
-fourth CPU gives 256 MiB (64 in a short run) of 4 KiB folios to MADV_PAGEOUT, or reclaims as much of the cgroup that
+fourth CPU gives {anon_mib} MiB of 4 KiB folios to MADV_PAGEOUT, or reclaims as much of the cgroup that
 all of them are in. reads_kept_percent is how many reads they have then, in % of what they have while the fourth CPU
 only counts.
 
@@ -25,7 +25,7 @@ limit is a quarter of what is mapped. It had 16 workers with 2 GiB in all under 
 each worker has {stress_mib} MiB (STRESS_MIB), one for each CPU, 4 in most rows, and a run ends when 250,000
 pages were stolen (25,000 in a short run, 50,000 with 16 CPUs): in fixed time, the better side does more work, and
 another part of it. Shootdowns and call IPIs are the rows TLB and CAL of /proc/interrupts. -classic is without
-LRU_GEN. -60s ends after a minute, for the OOM kills of that time. Lists of a cgroup are short, so most batches are.
+LRU_GEN. -20s ends after 20 seconds, for the OOM kills of that time. Lists of a cgroup are short, so most batches are.
 The series says of 16 CPUs and 60 s: -68.2 % shootdowns and -57.4 % IPIs in all, which per stolen page is -72.9 and
 -63.8 %. refaults_per_stolen is how many pages came back that had been reclaimed (workingset_refault of the cgroup),
 scanned_per_stolen how many were looked at (pgscan_anon), by the pages stolen. bogo_ops is stress-ng's own figure, 0
@@ -44,8 +44,7 @@ TWIN = Limits(release=None, distro=None, noinline=None, better_c=1.02)
 # The same folios' unmapping in all rows.
 UNMAP = "mm_batch.anon_unmap=rust"
 RAM_DISK = f"brd.rd_nr=1 brd.rd_size=327680 {UNMAP}"
-WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, call="do_madvise", arguments=RAM_DISK, seconds=4,
-             more_memory=True)
+WHOLE = Boot("pageout-whole", "pageout.sh", loops=False, call="do_madvise", arguments=RAM_DISK, seconds=4)
 FILE_WRITERS = Boot("file-writers-4cpu", "pageout.sh", cpus=4, disk=True, loops=False, profiled=False,
                     arguments=RAM_DISK, seconds=4)
 WRITERS = {cpus: Boot(f"pageout-writers-{cpus}cpu", "pageout.sh", cpus=cpus, loops=False, profiled=False, threads=True,
@@ -140,12 +139,12 @@ PATH = Path(
         stress("stress-ng-4cpu", 4, "gen", reductions=REDUCTIONS["gen"], floor=True),
         stress("stress-ng-4cpu-classic", 4, "classic", reductions=REDUCTIONS["classic"]),
         stress("stress-ng-16cpu", 16, "gen", "50000", floor=True, full_only=True),
-        timed("stress-ng-4cpu-60s", 4, "gen", 60),
-        timed("stress-ng-4cpu-classic-60s", 4, "classic", 60),
+        timed("stress-ng-4cpu-20s", 4, "gen", 20),
+        timed("stress-ng-4cpu-classic-20s", 4, "classic", 20),
     ),
     timed=(remote("anon-4k", "anon", 4, "zero", counted="whole-4k"),
            remote("anon-4k-reclaim", "anon", 4, "zero", "reclaim")),
-    crowded=tuple(TimedRow(name, f"victim {ANON_MIB['short']} 4 {how}".strip(), VICTIM)
+    crowded=tuple(TimedRow(name, f"victim {ANON_MIB} 4 {how}".strip(), VICTIM)
                   for name, how in (("victim-4cpu", ""), ("victim-4cpu-reclaim", "cgroup"))),
     suites=(),
     suites_late=tuple(WITH_TWO_CPUS),

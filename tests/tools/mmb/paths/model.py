@@ -12,7 +12,7 @@ WORKLOADS = TOP / "tests/kernel/workloads"
 # What reclaim's rows map; 80 % of it are reclaimed. The seed's workload is RECLAIM_MIB=10240.
 MIB = 32
 # What MADV_PAGEOUT's rows map. The seed's program has 256.
-ANON_MIB = {"short": 64, "full": 256}
+ANON_MIB = 64
 # What each worker of stress-ng maps. The seed's 16 have this.
 STRESS_MIB = 128
 # When a run of stress-ng ends: so many pages were stolen.
@@ -25,10 +25,6 @@ def mib():
 
 def stress_mib():
     return int(os.environ.get("STRESS_MIB") or STRESS_MIB)
-
-
-def times(scale, longer):
-    return (5 if scale == "full" else 1) * longer
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,6 @@ class Boot:
     debian: tuple = ()  # programs of the guest's packages, which come with their libraries
     arguments: str = ""  # of the command line, beyond what all have
     seconds: float | None = None  # of a short run; None: by what is mapped
-    more_memory: bool = False  # a full run maps more, and has no more parts
 
     def commands(self):
         stress = f"stress_mib={self.workers * stress_mib()}\n" if self.workers else ""
@@ -122,21 +117,20 @@ class Row:
         return bool(self.counters)
 
     def filled(self, command, scale, longer=1):
-        loops = self.loops * (times(scale, longer) if self.boot.loops else 1)
-        return command.format(loops=loops, mib=mib(), anon_mib=ANON_MIB[scale], stolen=STOLEN[scale])
+        loops = self.loops * (longer if self.boot.loops else 1)
+        return command.format(loops=loops, mib=mib(), anon_mib=ANON_MIB, stolen=STOLEN[scale])
 
     def command_for(self, scale, longer=1):
         return self.filled(self.command, scale, longer)
 
-    def parts_for(self, scale, longer=1):
-        if self.boot.more_memory:
-            return 2 * longer
-        return 4 if self.boot.loops else 2 * times(scale, longer)
+    def parts(self, longer=1):
+        return 4 if self.boot.loops else 2 * longer
 
     def seconds(self, scale):
         """Of a run, about."""
         mapped = 1 if self.boot.loops else max(1, mib() / MIB)
-        return (4 if scale == "full" else 0.8) * (self.boot.seconds or mapped)
+        longer = scale == "full" and (self.full_only or "{stolen}" in self.command)
+        return (4 if longer else 0.8) * (self.boot.seconds or mapped)
 
 
 @dataclass(frozen=True)

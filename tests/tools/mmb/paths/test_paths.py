@@ -37,7 +37,8 @@ class Declared(unittest.TestCase):
     def test_prose(self):
         for declared in paths.PATHS.values():
             for config in model.CONFIGURATIONS:
-                text = declared.about.format(mib=32, stress_mib=128, head=declared.head(config), c=declared.what_c_is(config))
+                text = declared.about.format(mib=32, anon_mib=64, stress_mib=128, head=declared.head(config),
+                                             c=declared.what_c_is(config))
                 self.assertNotRegex(text, "None|[{}]")
 
 

@@ -50,7 +50,7 @@ def first_of_last(patches):
 
 
 def job(selected, scale):
-    lines = [FOLIOS.commands(), f"parts={selected[0].parts_for(scale)}"]
+    lines = [FOLIOS.commands(), f"parts={selected[0].parts()}"]
     lines += [f"row {OTHER} {row.workload} {MODE} {row.metric} {row.command_for(scale)}" for row in selected]
     return "\n".join(lines) + "\n"
 
