@@ -56,7 +56,7 @@ def racing(name, minutes):
 def kernel_mutants():
     """The planted bugs for which a kernel is built."""
     return tuple(str(patch.relative_to(TOP)) for patch in sorted((TOP / "tests/mutants").rglob("*.patch"))
-                 if patch.read_text().startswith("Caught-by: kunit"))
+                 if patch.read_text().startswith(("Caught-by: kunit", "Caught-by: kselftest")))
 
 
 def kunit(kernel, seconds):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`make mutants-kernel`: plants the bugs of tests/mutants/ that a KUnit case must catch, and sees it fail.
+"""`make mutants-kernel`: plants the bugs of tests/mutants/ that a KUnit case or a selftest must catch, and sees it fail.
 
 A build takes longest, so one kernel has all bugs, and its command line switches one on (planted.py says how). What
 cannot be switched has a build of its own. Each case has a boot of its own; it must pass in that very boot with no bug
-on, and be `not ok` with its own. A complaint of the kernel within the case is a catch as well, as in make kunit. What
-else becomes of it (it passes, it is skipped, the guest hangs, the kernel does not say that the bug is on) is a miss.
+on, and be `not ok` with its own. A complaint of the kernel within the case is a catch as well, as in make kunit. So has
+a selftest, with all paths in Rust, and any of its subtests is a catch. What else becomes of it (it passes, it is
+skipped, the guest hangs, the kernel does not say that the bug is on) is a miss.
 
 What this does not show: what runs before the kernel has read its command line runs without the bug.
 """
@@ -25,19 +26,26 @@ from ..base.cache import CACHE, TOP
 from ..base.errors import FAIL, PASS, Error, say
 from ..base.process import die_with_parent, git_files
 from ..base.progress import minutes
-from ..kernel.kbuild import flavour
+from ..kernel.kbuild import Build, flavour
 from ..kernel.tree import Base, hold
+from ..paths import PATHS
+from ..guest import initrd, payload, rootfs
 from ..guest.boot import boot
 from ..guest.splats import SPLAT
-from . import kunit, planted
+from . import expected, kunit, planted
 
 FOLDER = TOP / "tests/mutants"
 WORK = CACHE / "mutants/kernel"
+SELFTEST = "kselftest"
+# What ours need of a guest.
+SELFTEST_JOB = "memory_cgroups\nswap_on 512\nmkdir /scratch\nmount /dev/vda /scratch || fail 'no scratch'\n"
+OURS = ("Caught-by: kunit", f"Caught-by: {SELFTEST}")
+BEGINS = re.compile(rf"Caught-by: (?:kunit (?P<suite>\S+)|{SELFTEST}) (?P<case>\S+)\n")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A patch, the case that must catch it, and its number among all of them."""
+    """A patch, the case that must catch it, or the selftest, and its number among all patches."""
 
     name: str
     suite: str
@@ -49,6 +57,15 @@ class Mutant:
     def late(self):
         """Whether its suite needs a user space."""
         return self.suite not in kunit.AT_BOOT
+
+    @property
+    def selftest(self):
+        return self.suite == SELFTEST
+
+    @property
+    def what(self):
+        """What must catch it, as its patch says it."""
+        return f"{'' if self.selftest else 'kunit '}{self.suite} {self.case}"
 
 
 class Kernel(NamedTuple):
@@ -70,19 +87,24 @@ CAUGHT = ("failed", "complained")
 
 
 def mutants(pattern, folder=FOLDER):
-    """The mutants that a KUnit case catches, of a name as the pattern says."""
-    found = []
+    """What is to be caught in the kernel, of a name as the pattern says: a patch may be so by several cases."""
+    found, number = [], 0
     for patch in sorted(folder.rglob("*.patch"), key=lambda patch: patch.name):
         text = patch.read_text()
-        head = re.match(r"Caught-by: kunit (\S+) (\S+)\n", text)
-        if head:
-            found.append(Mutant(patch.stem, *head.groups(), len(found) + 1, patch))
-        elif text.startswith("Caught-by: kunit"):
-            raise Error(f"{patch} begins with another line than Caught-by: kunit <suite> <case>", "correct it")
+        if not text.startswith(OURS):
+            continue
+        number += 1
+        while text.startswith("Caught-by:"):
+            head = BEGINS.match(text)
+            if not head:
+                raise Error(f"{patch} begins with another line than {OURS[0]} <suite> <case> or "
+                            f"{OURS[1]} <test>", "correct it")
+            found.append(Mutant(patch.stem, head["suite"] or SELFTEST, head["case"], number, patch))
+            text = text[head.end():]
     found = [mutant for mutant in found if fnmatchcase(mutant.name, pattern)]
     if not found:
         raise Error(f"no mutant of the kernel is named {pattern}",
-                    "a patch below tests/mutants/ with Caught-by: kunit; the others are for make mutants")
+                    f"a patch below tests/mutants/ with {' or '.join(OURS)}; the others are for make mutants")
     return found
 
 
@@ -104,11 +126,25 @@ def command_line(mutant, kernel):
 
 def boot_key(mutant, kernel):
     """Mutants with the same one share the boot with none on."""
+    if mutant.selftest:
+        return (mutant.case,)
     return mutant.suite, where(mutant, kernel).cpus, command_line(mutant, kernel)
+
+
+def judge_selftest(ended):
+    """What became of a selftest."""
+    if complaint := next((line for line in ended.lines if SPLAT.search(line) or "Kernel panic" in line), None):
+        return Outcome("complained", complaint.strip()[:120])
+    for word, begins in (("failed", "not ok "), ("passed", "# Totals:")):
+        if line := next((line for line in ended.lines if line.startswith(begins)), None):
+            return Outcome(word, line.strip())
+    return Outcome("no result", ended.why)
 
 
 def judge(ended, suite, case):
     """What became of the case. What is printed before its suite begins is not the case's."""
+    if suite == SELFTEST:
+        return judge_selftest(ended)
     lines = ended.lines
     start = next((n for n, line in enumerate(lines) if re.search(rf"# Subtest: {suite}$", line)), None)
     if start is None:
@@ -129,8 +165,21 @@ def judge(ended, suite, case):
     return Outcome("no result", ended.why if ended.code != PASS else "its suite ended without it")
 
 
+def boot_selftest(mutant, kernel, log, more):
+    """The boot of a selftest; the first subtest that is not ok ends it."""
+    base, test = Base(), expected.parse(expected.LIST.read_text())[0][mutant.case]
+    archive = initrd.archive(log.with_suffix(".guest"), SELFTEST_JOB + f"/{test.run.removeprefix('ours/')}\n",
+                             files=payload.selftests(Build(base, base.tree, kernel.arch)), arch=kernel.arch)
+    modes = " ".join(f"mm_batch.{path}=rust" for path in PATHS)
+    return boot(kernel, f"loglevel=7 {modes} {more}", initrd=archive, cpus=3, threads=True, icount=False, memory=2048,
+                drives=[rootfs.scratch_image()], timeout=kunit.slower(kernel, 300), log=log,
+                finished=f"{initrd.ENDED}|^not ok ")
+
+
 def boot_for(mutant, kernel, log, more="", last=()):
     """The boot that has its case. `more` is for its command line; to a user space, `last` ends it, too."""
+    if mutant.selftest:
+        return boot_selftest(mutant, kernel, log, more)
     cpus = where(mutant, kernel).cpus
     # By icount, a busy host cannot make the guest's timers fail, which would look like a bug that is caught. Two CPUs,
     # one of which is never idle, take minutes by it.
@@ -177,7 +226,7 @@ class Tree:
         sources = planted.Sources(Base(), self.tree)
         self.plain, self.switched, self.alone = sources.plain, {}, {}
         self.names = {mutant.number: mutant.name for mutant in found}
-        for mutant in found:
+        for mutant in {mutant.number: mutant for mutant in found}.values():
             try:
                 files = sources.differing(mutant.patch)
             except Error as error:
@@ -224,14 +273,14 @@ class Run:
     def __init__(self, tree, found, pool):
         self.tree, self.found, self.pool = tree, found, pool
         self.building = threading.Lock()
-        self.caught = {}  # name -> whether it was
+        self.caught = {}  # mutant -> whether it was
         self.since = time.monotonic()
 
     def say(self, mutant, outcome, why_missed=None):
         """What became of one: its outcome, or why it is missed without."""
-        what = f"kunit {mutant.suite} {mutant.case}"
-        self.caught[mutant.name] = not why_missed and outcome.word in CAUGHT
-        if self.caught[mutant.name]:
+        what = mutant.what
+        self.caught[mutant] = not why_missed and outcome.word in CAUGHT
+        if self.caught[mutant]:
             how = "" if outcome.word == "failed" else f", in which the kernel complained: {outcome.why}"
             line = f"caught by {what}{how}"
         else:
@@ -255,12 +304,12 @@ class Run:
                 if word == "passed":
                     good.append(m)
                 else:
-                    self.say(m, None, f"{m.suite} {m.case} does not pass without it ({word}: {why})")
+                    self.say(m, None, f"{m.what} does not pass without it ({word}: {why})")
         return good
 
     def one(self, mutant):
         """What becomes of its case with it."""
-        log = self.tree.work / f"{mutant.name}.log"
+        log = self.tree.work / f"{mutant.name}-{mutant.case}.log"
         if mutant in self.switched:
             return try_case(mutant, self.kernel, log, True)
         with self.building:
@@ -285,7 +334,7 @@ class Run:
         for future in as_completed(started):
             self.say(started[future], future.result())
         self.kernel.image.unlink()
-        missed = [m.name for m in self.found if not self.caught.get(m.name)]
+        missed = [m.name for m in self.found if not self.caught.get(m)]
         print(f"mutants-kernel: {len(self.found) - len(missed)} caught, {len(missed)} missed, "
               f"in {minutes(time.monotonic() - self.since)}")
         if missed:

@@ -13,7 +13,7 @@ from mmb.base import cache
 from mmb.base.errors import FAIL, PANIC, PASS, TIMEOUT, Error
 from mmb.paths.model import KunitBoot
 from mmb.guest.boot import Ended
-from mmb.suites import kunit, mutants, planted
+from mmb.suites import expected, kunit, mutants, planted
 from mmb.suites.mutants import Kernel, Mutant, Run, judge
 from mmb.suites.test_planted import with_one_on
 
@@ -31,10 +31,27 @@ class Found(unittest.TestCase):
     def test_numbers(self):
         """A mutant's number is the same whichever are planted."""
         found = mutants.mutants("*")
-        self.assertEqual([m.number for m in found], [*range(1, len(found) + 1)])
+        numbers = {m.name: m.number for m in found}
+        self.assertEqual(list(numbers.values()), [*range(1, len(numbers) + 1)])
+        self.assertEqual({m.number for m in found}, set(numbers.values()))
         last = found[-1]
         self.assertEqual(mutants.mutants(last.name), [last])
         self.assertEqual(mutants.mutants("glue-*"), [m for m in found if m.name.startswith("glue-")])
+
+    def test_caught_by_several(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for file, text in (("x", "Caught-by: kunit s test_a\nCaught-by: kselftest t\nIt is wrong.\n"),
+                               ("y", "Caught-by: kselftest t\nIt is wrong.\n"), ("z", "Caught-by: test t\n")):
+                (folder / f"{file}.patch").write_text(text)
+            found = mutants.mutants("*", folder)
+        self.assertEqual([(m.name, m.what, m.number) for m in found],
+                         [("x", "kunit s test_a", 1), ("x", "kselftest t", 1), ("y", "kselftest t", 2)])
+
+    def test_selftests_are_of_the_list(self):
+        tests = expected.parse(expected.LIST.read_text())[0]
+        for mutant in filter(lambda m: m.selftest, mutants.mutants("*")):
+            self.assertTrue(tests[mutant.case].program.startswith("ours/"), mutant.name)
 
     def test_no_such(self):
         with self.assertRaisesRegex(Error, "no mutant of the kernel is named none-such"):
@@ -67,6 +84,26 @@ class Judge(unittest.TestCase):
         self.assertEqual(judge(boot(head, TIMEOUT, "no end after 180 s"), "s", "test_a"),
                          ("no result", "no end after 180 s"))
         self.assertEqual(judge(boot(""), "s", "test_a").why, "KUnit did not run it")
+
+
+class Selftest(unittest.TestCase):
+    def test_words(self):
+        for body, word in (("ok 1 x\n# Totals: pass:1 fail:0", "passed"), ("ok 1 x\nnot ok 2 y", "failed"),
+                           ("WARNING: mm/x.c:3 at y\nnot ok 1 x", "complained"), ("ok 1 x", "no result")):
+            self.assertEqual(judge(boot(body), mutants.SELFTEST, "t").word, word, body)
+
+    def test_a_boot_of_its_own(self):
+        mutant = Mutant("d", mutants.SELFTEST, "folio_batch_pins_single", 4)
+        self.assertEqual(mutants.boot_key(mutant, KERNEL), ("folio_batch_pins_single",))
+        with mock.patch.object(mutants.initrd, "archive") as archive, mock.patch.object(mutants, "Base"), \
+                mock.patch.object(mutants.payload, "selftests"), mock.patch.object(mutants, "Build"), \
+                mock.patch.object(mutants.rootfs, "scratch_image"), \
+                mock.patch.object(mutants, "boot", return_value=boot(f"{planted.said(4, 'd')}\nnot ok 1 x")) as booted:
+            self.assertEqual(mutants.try_case(mutant, KERNEL, pathlib.Path("log"), True).word, "failed")
+        self.assertTrue(archive.call_args.args[1].endswith("\n/anon_unmap_pins 2 single\n"))
+        self.assertIn(" mm_batch.folio_batch=rust mm_batch_mutant=4", booted.call_args.args[1])
+        ends = booted.call_args.kwargs["finished"]
+        self.assertTrue(mutants.re.search(ends, "not ok 1 x") and not mutants.re.search(ends, "    not ok 1 x"))
 
 
 class Boots(unittest.TestCase):
@@ -256,7 +293,7 @@ class Runs(unittest.TestCase):
             code = run.all()
             self.assertEqual([p.name for p in pathlib.Path(folder).iterdir()], [], "an image is left")
         self.out = out.getvalue()
-        return code, sorted(name for name, caught in run.caught.items() if not caught)
+        return code, sorted(mutant.name for mutant, caught in run.caught.items() if not caught)
 
     def test_all_caught(self):
         self.assertEqual(self.run_with({}), (PASS, []))
