@@ -4,10 +4,14 @@
 //! left, fault a folio in, take it from its file, pin it, or reclaim it themselves.
 //!
 //! Where each store must be found is `Machine::assert_nothing_lost()`.
+//!
+//! Three racers have too many steps beside all of a batch: they are explored up to a bound. What they
+//! are made of is explored exhaustively, by models of its own.
 
 use crate::paths::dirty_flush::folio;
 use mm_batch::folio_batch::shrink_batch;
 use mm_shim::{
+    gup::pin_fast,
     model::{
         check,
         Bound, //
@@ -36,32 +40,44 @@ const FIRST_KEPT: &str = "the first is put back";
 const MAPPED: &str = "the first is mapped again";
 const OTHERS: &str = "another reclaimer has the first";
 
-/// When the racer, who is the only CPU, comes in.
+/// When the racer, who is the only CPU, comes in, and whether it is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
-    /// Before the batch is locked.
-    List,
-    /// When the first was unlocked, behind the flush.
-    Window,
+enum Racing {
+    /// From before the batch is locked.
+    Throughout,
+    /// The same, and it has ended when the first was unlocked, behind the flush.
+    UntilUnlocked,
+    /// It comes in then.
+    WhileItWaits,
 }
 
 fn two_of(mapping: Mapping) -> Vec<Spec> {
     vec![folio(mapping), folio(Mapping::Swap)]
 }
 
-/// How the first ended; the second is reclaimed.
-fn ended(_: &Machine, report: &Report) -> &'static str {
+fn shrink(list: List<'_>) -> Report {
+    list.shrink_together(|batch, nr| shrink_batch(batch, nr))
+}
+
+/// How the first ended; the second is reclaimed. Nothing that was written to either is lost.
+fn ended(machine: &Machine, report: &Report) -> &'static str {
+    (0..2).for_each(|index| machine.assert_nothing_lost(index));
     assert_eq!(report.fates[&1], Fate::Reclaimed);
-    match report.fates[&0] {
-        Fate::Reclaimed => RECLAIMED,
-        _ if report.stat.nr_unmap_fail > 0 => MAPPED,
-        _ => FIRST_KEPT,
+    match report.fates.get(&0) {
+        None => OTHERS,
+        Some(Fate::Reclaimed) => {
+            let pins = machine.folio(0).core.anon.pins();
+            assert_eq!(pins, 0, "a pinned folio is reclaimed");
+            RECLAIMED
+        }
+        Some(_) if report.stat.nr_unmap_fail > 0 => MAPPED,
+        Some(_) => FIRST_KEPT,
     }
 }
 
 fn against(
     bound: Bound,
-    from: From,
+    racing: Racing,
     specs: fn() -> Vec<Spec>,
     racer: fn(&Machine),
     ends: &[&'static str],
@@ -74,21 +90,30 @@ fn against(
             let machine = machine.clone();
             started.replace(Some(thread::spawn(move || racer(&machine))));
         };
-        if from == From::List {
+        if racing != Racing::WhileItWaits {
             start();
         }
-        let report = List::new(&machine, 0..specs.len())
-            .meanwhile(|index, window| {
-                if from == From::Window && (index, window) == (0, Window::Unlocked) {
-                    start();
-                }
-            })
-            .shrink_together(|batch, nr| shrink_batch(batch, nr));
-        let racer = started.take().expect("the first waited");
-        racer.join().expect("the racer panicked");
-        (0..specs.len()).for_each(|index| machine.assert_nothing_lost(index));
+        let list = List::new(&machine, 0..specs.len()).meanwhile(|index, window| {
+            if (index, window) != (0, Window::Unlocked) {
+                return;
+            }
+            match racing {
+                Racing::Throughout => (),
+                Racing::UntilUnlocked => ends_now(&started),
+                Racing::WhileItWaits => start(),
+            }
+        });
+        let report = shrink(list);
+        ends_now(&started);
         outcomes.saw(ended(&machine, &report));
     });
+}
+
+/// Waits for the racer, if there is one.
+fn ends_now(racer: &RefCell<Option<thread::JoinHandle<()>>>) {
+    if let Some(racer) = racer.take() {
+        racer.join().expect("the racer panicked");
+    }
 }
 
 /// Takes the first from its file, behind which a store must fault.
@@ -109,7 +134,7 @@ fn fault_and_store(machine: &Machine) {
 fn folio_batch_stale_writes() {
     against(
         Bound::Exhaustive,
-        From::List,
+        Racing::Throughout,
         || two_of(Mapping::Swap),
         |machine| {
             machine.write(0, 1);
@@ -125,9 +150,24 @@ fn folio_batch_stale_writes() {
 fn folio_batch_shmem_is_truncated() {
     against(
         Bound::Preemptions(3),
-        From::List,
+        Racing::Throughout,
         || two_of(Mapping::Shmem),
         truncate_and_store,
+        &[RECLAIMED, FIRST_KEPT],
+    );
+}
+
+/// The same of the first of its steps, by which the range is unmapped, from the beginning.
+#[test]
+fn folio_batch_shmem_is_unmapped() {
+    against(
+        Bound::Exhaustive,
+        Racing::Throughout,
+        || two_of(Mapping::Shmem),
+        |machine| {
+            machine.zap(0);
+            machine.write(0, 0);
+        },
         &[RECLAIMED, FIRST_KEPT],
     );
 }
@@ -137,7 +177,7 @@ fn folio_batch_shmem_is_truncated() {
 fn folio_batch_shmem_is_truncated_while_it_waits() {
     against(
         Bound::Exhaustive,
-        From::Window,
+        Racing::WhileItWaits,
         || two_of(Mapping::Shmem),
         truncate_and_store,
         &[RECLAIMED, FIRST_KEPT],
@@ -148,8 +188,8 @@ fn folio_batch_shmem_is_truncated_while_it_waits() {
 #[test]
 fn folio_batch_file_is_written_back() {
     against(
-        Bound::Preemptions(5),
-        From::List,
+        Bound::Exhaustive,
+        Racing::Throughout,
         || two_of(Mapping::File),
         |machine| {
             machine.clean(0);
@@ -172,7 +212,7 @@ fn folio_batch_buffers_and_a_fault() {
     }
     against(
         Bound::Exhaustive,
-        From::Window,
+        Racing::WhileItWaits,
         with_buffers,
         fault_and_store,
         &[RECLAIMED, FIRST_KEPT, MAPPED],
@@ -184,7 +224,7 @@ fn folio_batch_buffers_and_a_fault() {
 fn folio_batch_refault() {
     against(
         Bound::Exhaustive,
-        From::Window,
+        Racing::WhileItWaits,
         || two_of(Mapping::Swap),
         fault_and_store,
         &[RECLAIMED, FIRST_KEPT, MAPPED],
@@ -196,7 +236,7 @@ fn folio_batch_refault() {
 fn folio_batch_pin_and_put() {
     against(
         Bound::Preemptions(4),
-        From::List,
+        Racing::Throughout,
         || two_of(Mapping::Swap),
         |machine| {
             if let Some(pin) = machine.pin_and_write(0) {
@@ -207,17 +247,117 @@ fn folio_batch_pin_and_put() {
     );
 }
 
+/// The same of who keeps the pin: the folio is not reclaimed.
+#[test]
+fn folio_batch_pin() {
+    against(
+        Bound::Exhaustive,
+        Racing::UntilUnlocked,
+        || two_of(Mapping::Swap),
+        |machine| {
+            let _kept = pin_fast(&machine.table, 0, &machine.folio(0).core, true);
+        },
+        &[RECLAIMED, FIRST_KEPT],
+    );
+}
+
+/// Somebody has a reference of one for a moment, as who pins it and sees that its PTE has changed.
+#[test]
+fn folio_batch_reference_for_a_moment() {
+    against(
+        Bound::Exhaustive,
+        Racing::Throughout,
+        || two_of(Mapping::Swap),
+        |machine| {
+            if machine.folio(0).core.try_get() {
+                machine.put(0, 1);
+            }
+        },
+        &[RECLAIMED, FIRST_KEPT],
+    );
+}
+
+/// Who has a reference of the first from before writes to the page, says so, and drops it.
+fn write_and_put(specs: fn() -> Vec<Spec>) {
+    let ends = [RECLAIMED, FIRST_KEPT];
+    check(Bound::Exhaustive, &ends, move |outcomes| {
+        let machine = Arc::new(Machine::new(1, &specs()));
+        assert!(machine.folio(0).core.try_get());
+        let theirs = machine.clone();
+        let holder = thread::spawn(move || {
+            theirs.folio(0).write();
+            theirs.folio(0).core.mark_dirty();
+            theirs.put(0, 1);
+        });
+        let report = shrink(List::new(&machine, 0..2));
+        holder.join().expect("the holder panicked");
+        outcomes.saw(ended(&machine, &report));
+    });
+}
+
+#[test]
+fn folio_batch_write_and_put() {
+    write_and_put(|| two_of(Mapping::Swap));
+}
+
+/// What is clean is freed under its lock, unless it is not any more.
+#[test]
+fn folio_batch_write_to_what_is_clean_and_put() {
+    write_and_put(|| {
+        let clean = Spec {
+            pte: Some(0),
+            ..folio(Mapping::Swap)
+        };
+        vec![clean, folio(Mapping::Swap)]
+    });
+}
+
+/// The first is on an LRU list, so whoever isolates it has it.
+fn one_on_a_list() -> Vec<Spec> {
+    let first = Spec {
+        flags: vec![Flag::Lru],
+        ..folio(Mapping::Swap)
+    };
+    vec![first, folio(Mapping::Swap)]
+}
+
+/// Another reclaimer wants to isolate one of two: one of both does.
+#[test]
+fn folio_batch_isolated_by_one() {
+    check(Bound::Exhaustive, &[RECLAIMED, OTHERS], |outcomes| {
+        let machine = Arc::new(Machine::new(1, &one_on_a_list()));
+        let theirs = machine.clone();
+        let other = thread::spawn(move || theirs.isolate(0));
+        let isolated = machine.isolate(0);
+        let others = other.join().expect("the other reclaimer panicked");
+        assert_ne!(isolated, others);
+        let report = shrink(List::new(&machine, usize::from(!isolated)..2));
+        outcomes.saw(ended(&machine, &report));
+    });
+}
+
+/// Another reclaimer has a folio of its own, beside the two.
+#[test]
+fn folio_batch_beside_another_reclaimer() {
+    check(Bound::Exhaustive, &[RECLAIMED], |outcomes| {
+        let three = [(); 3].map(|()| folio(Mapping::Swap));
+        let machine = Arc::new(Machine::new(1, &three));
+        let theirs = machine.clone();
+        let other = thread::spawn(move || List::new(&theirs, [2]).shrink_unbatched().fates[&2]);
+        let report = shrink(List::new(&machine, 0..2));
+        let others = other.join().expect("the other reclaimer panicked");
+        assert_eq!(others, Fate::Reclaimed);
+        outcomes.saw(ended(&machine, &report));
+    });
+}
+
 /// Another reclaimer isolates one of two, and reclaims it by itself; or tries to, with a reference
 /// for a moment.
 #[test]
 fn folio_batch_another_reclaimer() {
     let ends = [RECLAIMED, FIRST_KEPT, OTHERS];
     check(Bound::Preemptions(2), &ends, |outcomes| {
-        let on_a_list = Spec {
-            flags: vec![Flag::Lru],
-            ..folio(Mapping::Swap)
-        };
-        let machine = Arc::new(Machine::new(1, &[on_a_list, folio(Mapping::Swap)]));
+        let machine = Arc::new(Machine::new(1, &one_on_a_list()));
         let theirs = machine.clone();
         let other = thread::spawn(move || {
             let isolated = theirs.isolate(0);
@@ -227,16 +367,9 @@ fn folio_batch_another_reclaimer() {
             isolated
         });
         let isolated = machine.isolate(0);
-        let mine = if isolated { vec![0, 1] } else { vec![1] };
-        let report = List::new(&machine, mine).shrink_together(|batch, nr| shrink_batch(batch, nr));
+        let report = shrink(List::new(&machine, usize::from(!isolated)..2));
         let others = other.join().expect("the other reclaimer panicked");
-        (0..2).for_each(|index| machine.assert_nothing_lost(index));
-        assert_eq!(report.fates[&1], Fate::Reclaimed);
         assert_ne!(isolated, others);
-        outcomes.saw(if isolated {
-            ended(&machine, &report)
-        } else {
-            OTHERS
-        });
+        outcomes.saw(ended(&machine, &report));
     });
 }
