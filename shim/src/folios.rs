@@ -21,8 +21,8 @@
 //! own: others may see a count that is taken back.
 //!
 //! Left out: several VMAs of an mm, each of which is a stop of its own, cut at its end, as here (there
-//! are several mms, by [`Together::rmap_walk`]); what a flush does (the folios of [`crate::reclaim`]
-//! have TLBs), groups of PTEs as of arm64, swapoff, mmu notifiers, a pin of a small folio that is
+//! are several mms, by [`Together::rmap_walk`]); what a flush does ([`crate::reclaim::stop`] has
+//! TLBs), groups of PTEs as of arm64, swapoff, mmu notifiers, a pin of a small folio that is
 //! counted by its references, KSM.
 
 // Ports promise what is in their traits' Safety sections.
@@ -348,7 +348,7 @@ impl Stop<'_> {
 }
 
 /// The folios of a set, by number.
-fn members(set: FolioSet) -> impl Iterator<Item = usize> {
+pub(crate) fn members(set: FolioSet) -> impl Iterator<Item = usize> {
     (0..32).filter(move |i| set.bits() & (1 << i) != 0)
 }
 

@@ -16,6 +16,7 @@
 //! | [`meanwhile`], [`of_file`]       | who else has to do with such a folio                    |
 //! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
 //! | [`batch`], `together`            | the same by batches, by this series: the port, the loop |
+//! | [`stop`]                         | how a batch is unmapped, by this series                 |
 //! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
 //!
 //! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
@@ -25,9 +26,9 @@
 //! A folio that is freed panics if it is locked, or if a CPU has a translation of it.
 //!
 //! Left out: LRU lists but for the flag and the order in which folios go back, the rmap walk,
-//! AnonExclusive, what is in buffers, swap slots beyond the one entry that the PTE is, THP that is
-//! split while it is mapped; several mms ([`crate::folios`] has two, without TLBs): who flushes one
-//! for what was put off for another is not noticed.
+//! AnonExclusive but for batches, what is in buffers, swap slots beyond the one entry that the PTE
+//! is, THP that is split while it is mapped; several mms ([`crate::folios`] has two, without TLBs):
+//! who flushes one for what was put off for another is not noticed.
 
 use crate::{
     folio,
@@ -75,6 +76,7 @@ pub mod of_file;
 pub mod pageout;
 pub mod report;
 mod spec;
+pub mod stop;
 mod together;
 
 use invariant::Gone;
@@ -132,6 +134,9 @@ impl Folio {
         core.get(mapped * spec.nr as i32);
         if spec.mapping != Mapping::File {
             core.set_swapbacked();
+        }
+        if spec.mapping == Mapping::Swap {
+            core.anon.set_exclusive(0);
         }
         if spec.dirty {
             core.mark_dirty();

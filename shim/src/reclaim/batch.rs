@@ -6,7 +6,7 @@
 //! |---------------------------------|---------------------------------------------------------------|
 //! | `check_references()`            | `shrink_batch_references()`                                   |
 //! | `alloc_swap()`                  | `shrink_batch_alloc_swap()`                                   |
-//! | `unmap()`                       | `shrink_batch_unmap()`                                        |
+//! | `unmap()`                       | `shrink_batch_unmap()`; [`super::stop`] has what it does      |
 //! | `flush_dirty()`                 | `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3                  |
 //! | `free_clean()`                  | `shrink_batch_free_clean()`                                   |
 //! | `let_go()`                      | `shrink_batch_let_go()`                                       |
@@ -15,8 +15,7 @@
 //! What waits for something while a batch is locked panics, as does a folio that is unlocked while a
 //! flush is owed.
 //!
-//! Left out: the rmap walk ([`crate::folios`] has it; here each folio has one PTE, and is unmapped
-//! as one by itself), and its locks, by trylock, without which a folio stays mapped ([`Flag::Stuck`]
+//! Left out: the locks of rmap walks, by trylock, without which a folio stays mapped ([`Flag::Stuck`]
 //! is that); the flush of large folios on arm64; slots but for whether there are some: those that one
 //! brings who goes alone are for him; that a large one is split for want of slots; dirty folios of
 //! files, which C leaves mapped; `may_enter_fs()`, lazyfree and the swap cluster's lock.
@@ -34,9 +33,16 @@ use super::{
         Fate,
         Window, //
     },
+    stop::Stop,
     Flag, //
 };
-use mm_batch::batch::FolioBatch;
+use mm_batch::{
+    batch::FolioBatch,
+    folio_batch::{
+        unmap_anon_folios,
+        unmap_file_folios, //
+    }, //
+};
 use std::cell::Cell;
 
 /// A batch: the port's implementation.
@@ -101,13 +107,17 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
     }
 
     unsafe fn unmap(&self) {
-        for index in self.folios() {
-            let placed = !self.list.folio(index).wants_swap();
-            assert!(placed, "a folio without slots is unmapped");
-            if self.list.machine.mapped(index) {
-                self.list.machine.try_to_unmap(index, &self.list.deferred);
-            }
-        }
+        let (folios, deferred) = (self.folios(), &self.list.deferred);
+        let placed = |&index: &usize| !self.list.folio(index).wants_swap();
+        let all_placed = folios.iter().all(placed);
+        assert!(all_placed, "a folio without slots is unmapped");
+        let unmap = |stop: Stop<'_>| match stop.is_anon() {
+            true => unmap_anon_folios(stop),
+            false => unmap_file_folios(stop),
+        };
+        self.list
+            .machine
+            .try_to_unmap_folios(&folios, deferred, unmap);
     }
 
     fn flush_dirty(&self) {

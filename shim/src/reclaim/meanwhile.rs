@@ -148,6 +148,10 @@ impl Machine {
             // Made writable: in two steps, of which hardware faults in between.
             self.table.get_and_clear(index);
         }
+        if orig & SWAP != 0 {
+            // Each entry is exclusive here.
+            folio.core.anon.set_exclusive(0);
+        }
         self.table.set(index, pte(folio.core.pfn, YOUNG | bits));
         step!("folio {index} is mapped again");
         true

@@ -448,9 +448,13 @@ fn unmap_lazyfree((folio, mm): &(Folio, Mm), watch: &Watch<'_>) {
 
 /// A page that is dirty by its PTE, for which a flush is owed once it is unmapped.
 fn dirty() -> Machine {
+    dirty_of(Mapping::Swap)
+}
+
+fn dirty_of(mapping: Mapping) -> Machine {
     let spec = Spec {
         pte: Some(WRITE | DIRTY),
-        ..Spec::page_of(Mapping::Swap)
+        ..Spec::page_of(mapping)
     };
     Machine::new(1, &[spec])
 }

@@ -63,6 +63,9 @@ fn shrink(list: List<'_>) -> Report {
 fn ended(machine: &Machine, report: &Report) -> &'static str {
     (0..2).for_each(|index| machine.assert_nothing_lost(index));
     assert_eq!(report.fates[&1], Fate::Reclaimed);
+    let anon = &machine.folio(0).core.anon;
+    let alone = anon.pins() == 0 || anon.is_exclusive(0);
+    assert!(alone, "a page is pinned, and shared");
     match report.fates.get(&0) {
         None => OTHERS,
         Some(Fate::Reclaimed) => {

@@ -18,7 +18,10 @@ use mm_batch::{
         SwapFoliosWalk, //
     }, //
 };
-use mm_shim::folios::Together;
+use mm_shim::{
+    folios::Together,
+    tlb::Deferred, //
+};
 
 // SAFETY: As of the port.
 unsafe impl<P: FoliosWalk> FoliosWalk for Watched<'_, P> {
@@ -104,6 +107,26 @@ fn unmap_anon((folios, mm): &([Folio; 2], Mm), watch: &Watch<'_>) {
     Together::new(folios).stop(mm, 0, |port| unmap_anon_folios(Watched { port, watch }));
 }
 
+/// The same of what reclaim has locked.
+fn unmap_reclaimed(machine: &Machine, watch: &Watch<'_>) {
+    machine.try_to_unmap_folios(&[0], &Deferred::default(), |port| {
+        unmap_anon_folios(Watched { port, watch })
+    });
+}
+
+fn unmap_reclaimed_file(machine: &Machine, watch: &Watch<'_>) {
+    machine.try_to_unmap_folios(&[0], &Deferred::default(), |port| {
+        unmap_file_folios(Watched { port, watch })
+    });
+}
+
+/// Pinned, and dirty by its PTE.
+fn reclaimed_and_pinned() -> Machine {
+    let machine = dirty_of(Mapping::Swap);
+    machine.pin_and_write(0).expect("it is writable");
+    machine
+}
+
 fn unmap_files((folios, mm): &([Folio; 2], Mm), watch: &Watch<'_>) {
     Together::new(folios).stop(mm, 0, |port| unmap_file_folios(Watched { port, watch }));
 }
@@ -130,6 +153,18 @@ orders! {
     Nothing, ports_of_folios_pinned: pinned(), unmap_anon =>
         restore,
         put_swap;
+    Nothing, ports_of_reclaimed_folios: dirty(), unmap_reclaimed =>
+        find,
+        dup_swap,
+        clear_flush,
+        exclusive,
+        maybe_dma_pinned,
+        prepare_for_swap_entries,
+        clear_anon_exclusive,
+        set_swp_ptes;
+    Nothing, ports_of_reclaimed_folios_pinned: reclaimed_and_pinned(), unmap_reclaimed =>
+        restore,
+        put_swap;
     Nothing, ports_of_lazyfree_folios: two(false, Layout::anonymous(2)), unmap_lazyfree =>
         referenced,
         redirtied,
@@ -143,6 +178,12 @@ orders! {
         smp_mb,
         smp_mb_after_atomic,
         end_mappings;
+    All, ports_that_order_reclaimed_folios: dirty(), unmap_reclaimed =>
+        smp_mb,
+        smp_mb_after_atomic,
+        end_mappings;
+    All, ports_that_order_reclaimed_files: dirty_of(Mapping::File), unmap_reclaimed_file =>
+        vanish;
     All, ports_that_order_files: two(false, Layout::file(2)), unmap_files =>
         vanish;
     All, ports_that_order_lazyfree_folios: two(false, Layout::anonymous(2)), unmap_lazyfree =>
