@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The main job: build, boot, run every row in every mode in one boot, report."""
 
+import hashlib
 import json
 import os
 import re
@@ -40,6 +41,23 @@ class Boots:
     def __init__(self, build, modules, programs, folder, steps):
         self.build, self.modules, self.programs, self.folder, self.steps = build, modules, programs, folder, steps
 
+    def key(self, job):
+        """What a boot's figures are of: the kernel, its modules and programs, and the job."""
+        digest = hashlib.sha256(job.encode())
+        for file in (self.build.image, *self.modules, *self.programs):
+            digest.update(file.read_bytes())
+        return digest.hexdigest()
+
+    def measured(self, kept, job):
+        """What a boot of the same printed, if one ended in a run of all boots that did not; else None."""
+        found = json.loads(kept.read_text()) if kept.exists() else {}
+        return found["printed"] if found.get("of") == self.key(job) else None
+
+    def forget(self):
+        """The next run measures anew."""
+        for kept in self.folder.glob("*/measured.json"):
+            kept.unlink()
+
     def run(self, selected, scale, runs, longer):
         """All of a row's runs are of one boot; returns the rows' lines."""
         config = self.build.named
@@ -59,9 +77,17 @@ class Boots:
         def booted(kind):
             some = [row for row in selected if row.boot == kind]
             console = self.folder / kind.name / "console"
-            printed = rows.done(self.build, console, rows.job(some, config, scale, runs, longer), self.modules,
-                                self.programs, kind.debian, on_line=count, **rows.guest(kind),
-                                timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer))
+            job = rows.job(some, config, scale, runs, longer)
+            kept = console.with_name("measured.json")
+            if printed := self.measured(kept, job):
+                say(f"{kind.name}: as a run that was interrupted has measured it")
+                for line in printed:
+                    count(line)
+            else:
+                printed = rows.done(self.build, console, job, self.modules, self.programs, kind.debian, on_line=count,
+                                    **rows.guest(kind),
+                                    timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer))
+                write_atomically(kept, json.dumps({"of": self.key(job), "printed": printed}))
             found, missing = verdict.lines_of(some, printed, config, scale)
             wanted, lost = all_runs(some, config, runs), sum(left[row.workload] for row in some)
             if missing or lost:
@@ -156,6 +182,7 @@ def evaluate(arch, scale):
     where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
     write_atomically(where / "results.json", json.dumps(data, indent=1) + "\n")
     write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
+    boots.forget()
     print(report.console(lines, config))
     if wall and (sure := sure_of(lines)):
         print(f"\n{sure}")

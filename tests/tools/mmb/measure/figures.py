@@ -5,12 +5,15 @@ import json
 
 from ..base.cache import TOP
 from ..base.errors import Error
+from ..paths import PATHS
 
 # name in documents -> folder of report/
 REPORTS = {"release": "x86_64", "twins": "x86_64-better_c", "distro": "x86_64-distro", "noinline": "x86_64-noinline",
            "arm64": "arm64"}
 # Of make profile, by row.
 PROFILES = "report/profile"
+# Of make time.
+TIMES = "report/time"
 
 
 class Figures:
@@ -52,8 +55,36 @@ class Figures:
         return min(found), max(found)
 
 
+class Times:
+    """What make time has measured: by row and mode, where mode c is of the kernel whose C a row's head names."""
+
+    def __init__(self):
+        data = json.loads((TOP / TIMES / "results.json").read_text())
+        self.about = {key: value for key, value in data.items() if key not in ("results", "ratios")}
+        self.rows = list(dict.fromkeys(found["workload"] for found in data["results"]))
+        self.ns = {(found["workload"], found["mode"], found["c"]): found["median"] for found in data["results"]}
+        self.ratios = {(found["workload"], found["over"], found["c"]): found for found in data["ratios"]}
+
+    def median(self, row, mode, head="C"):
+        """Nanoseconds per page; None where there is no such mode."""
+        return self.ns.get((row, mode, head))
+
+    def ratio(self, row, over, head="C"):
+        """How many times more than Rust, and in how many percent of that the median is for sure; a dash where there is
+        no such mode.
+        """
+        found = self.ratios.get((row, over, head))
+        return f"{found['median']:.2f} ±{(found['high'] - found['low']) / 2 / found['median']:.0%}" if found else "-"
+
+    def counted(self, row, figures):
+        """How many times more instructions off takes than Rust, by the same row of an evaluation; None if it has none."""
+        timed = next(timed for path in PATHS.values() for timed in path.timed if timed.workload == row)
+        return figures.ratio(timed.counted, "off", "rust", timed.metric) if timed.counted else None
+
+
 def all_figures():
-    return {name: Figures(folder) for name, folder in REPORTS.items()} | {"profiles": profiles()}
+    return {name: Figures(folder) for name, folder in REPORTS.items()} | {
+        "profiles": profiles(), "time": Times() if (TOP / TIMES / "results.json").exists() else None}
 
 
 def profiles():

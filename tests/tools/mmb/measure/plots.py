@@ -17,11 +17,13 @@ STYLE = {
 }
 
 # row -> what a reader calls it
-PARTS = {"order9": "2 MiB range", "ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB", "ext4-2m-pte": "file 2 MiB",
+PARTS = {"in-ttu-data-4k": "anonymous 4 KiB", "in-ttu-ext4-4k": "file 4 KiB", "order9": "2 MiB range",
+         "ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB", "ext4-2m-pte": "file 2 MiB",
          "zero-16k": "anonymous 16 KiB", "zero-64k": "anonymous 64 KiB", "zero-2m-pmd": "anonymous 2 MiB"}
-WHOLES = {"vmalloc-p512-h1": "vmalloc of 2 MiB", "ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB",
-          "ext4-2m-pte": "file 2 MiB", "zero-4k": "anonymous 4 KiB", "zero-16k": "anonymous 16 KiB",
-          "zero-64k": "anonymous 64 KiB", "zero-2m-pmd": "anonymous 2 MiB"}
+WHOLES = {"batch-data-4k": "anonymous 4 KiB", "batch-ext4-4k-reclaim": "file 4 KiB",
+          "vmalloc-p512-h1": "vmalloc of 2 MiB", "ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB",
+          "ext4-2m-pte": "file 2 MiB", "zero-16k": "anonymous 16 KiB", "zero-64k": "anonymous 64 KiB",
+          "zero-2m-pmd": "anonymous 2 MiB"}
 
 
 def saved(figure, file):
@@ -154,8 +156,8 @@ STAGES = [
      "|lruvec_|vm_normal|__lru"),
 ]
 REST = "the rest"
-MADE_OF = [("call-4k", "off", "4 KiB, page by page"), ("call-64k", "off", "64 KiB, page by page"),
-           ("call-64k", "rust", "64 KiB, Rust")]
+MADE_OF = [("call-4k", "off", "4 KiB, page by page"), ("batch-call-4k", "rust", "4 KiB, folio_batch"),
+           ("call-64k", "off", "64 KiB, page by page"), ("call-64k", "rust", "64 KiB, anon_unmap")]
 SHADES = ("#3a9bdc", "#d99000", "#10a070", "#8a63c0", "#c05050", "#7a8a99", "#b8a050", "#b0b0b0")
 
 
@@ -174,7 +176,7 @@ def by_stage(functions):
 @drawn
 def made_of(figures, file):
     """What a call of MADV_PAGEOUT is made of, per page."""
-    figure, axis = plt.subplots(figsize=(10, 2.6))
+    figure, axis = plt.subplots(figsize=(10, 3.1))
     for place, (row, mode, _) in enumerate(MADE_OF):
         left = 0.0
         for (name, value), colour in zip(by_stage(figures["profiles"][row][mode]).items(), SHADES):

@@ -27,6 +27,11 @@ class Documents(unittest.TestCase):
             (self.top / "report" / name).mkdir(parents=True)
             (self.top / "report" / name / "results.json").write_text(json.dumps(
                 {"results": [entry("off", 1000.0), entry("c", 200.0), entry("rust", 100.0), entry("off", 8.0, "more")]}))
+        timed = {"workload": "order9", "c": "C", "mode": "rust", "median": 3.3}
+        ratio = {"workload": "order9", "c": "C", "over": "off", "median": 20.0, "low": 19.0, "high": 21.0}
+        (self.top / figures.TIMES).mkdir()
+        (self.top / figures.TIMES / "results.json").write_text(json.dumps(
+            {"cpu": "one", "results": [timed], "ratios": [ratio]}))
         for module in (documents, figures):
             patch = mock.patch.object(module, "TOP", self.top)
             patch.start()
@@ -50,6 +55,13 @@ class Documents(unittest.TestCase):
         self.assertEqual(documents.make_report(), PASS)
         self.assertEqual((self.top / "README.md").read_text().splitlines()[2:], ["10.00 - -50 % 0.5 to 0.5"])
         self.assertEqual((self.top / "docs/plots/p.svg").read_text(), "a plot\n")
+
+    def test_time(self):
+        self.template('{{ time.about.cpu }} {{ time.rows|join }} {{ time.median("order9", "rust") }} '
+                      '{{ time.median("order9", "c", "twin")|shown }} {{ time.ratio("order9", "off") }} '
+                      '{{ time.ratio("order9", "c") }}\n')
+        documents.make_report()
+        self.assertEqual((self.top / "README.md").read_text().splitlines()[2:], ["one order9 3.3 - 20.00 ±5% -"])
 
     def test_what_differs_is_named_and_left(self):
         self.template("1\n")
@@ -81,7 +93,6 @@ class Plots(unittest.TestCase):
                 for file in files:
                     draw(figures.all_figures(), file)
                 self.assertEqual(*(file.read_bytes() for file in files))
-
 
 
 class Links(unittest.TestCase):

@@ -16,7 +16,7 @@ from ..kernel.kbuild import named_config, staged_build
 from ..kernel.tree import BETTER_C
 from ..paths import PATHS
 from . import evaluate, report, rows, timing
-from .figures import REPORTS, Figures
+from .figures import REPORTS, TIMES, Figures
 from .kept import cpu, keep
 from .timing import shown, sure
 from .verdict import RESULT, judged
@@ -135,7 +135,7 @@ def time(scale):
     steps.done()
     lines = [(row, found["C"][row], found["twin"][row]) for row in selected]
     data = results(kernels[0].build, measured, lines, scale)
-    where = TOP / ("report/time" if scale == "full" and len(selected) == len(known()) else "out/time")
+    where = TOP / (TIMES if scale == "full" and len(selected) == len(known()) else "out/time")
     text = text_table(table(lines)) + "\n" + said(data)
     print(text)
     say(f"written: {where}/: {', '.join(keep(where, data, text))}")

@@ -50,7 +50,7 @@ FILE_WRITERS = Boot("file-writers-4cpu", "pageout.sh", cpus=4, disk=True, loops=
 WRITERS = {cpus: Boot(f"pageout-writers-{cpus}cpu", "pageout.sh", cpus=cpus, loops=False, profiled=False, threads=True,
                       arguments=RAM_DISK, seconds=seconds)
            for cpus, seconds in ((2, 3), (4, 4), (16, 5))}
-VICTIM = replace(WRITERS[4], name="victim-4cpu", seconds=8)
+VICTIM = replace(WRITERS[4], name="victim-4cpu", seconds=24)
 STRESS = {cpus: Boot(f"stress-ng-{cpus}cpu", "stress.sh", cpus=cpus, loops=False, profiled=False, threads=True,
                      workers=cpus, debian=("stress-ng",), arguments=UNMAP, seconds=seconds)
           for cpus, seconds in ((4, 12), (16, 60))}

@@ -34,6 +34,9 @@ class Measured:
 FILE = ("ext4-4k", "ext4-16k", "ext4-64k", "ext4-2m-pte", "shmem-64k", "lazyfree-64k")
 ANON = ("zero-4k", "zero-16k", "zero-64k", "zero-2m-pmd")
 RANGES = ("order0", "order3", "order9", "range3077")
+BATCHES = tuple(f"batch-{row}" for row in (
+    "zero-4k", "data-4k", "anon-4k-reclaim", "ext4-4k-reclaim", "shmem-4k-reclaim", "anon-4k-forked", "anon-4k-half",
+    "anon-4k-random", "zero-16k", "zero-64k"))
 FLUSHES = (("pageout-4cpu", "flushes_per_dirty_folio"), ("stress-ng-4cpu", "tlb_shootdowns_per_stolen"),
            ("stress-ng-4cpu", "call_ipis_per_stolen"))
 # Folder of patches/ -> its performance patch.
@@ -41,12 +44,16 @@ MEASURED = {
     # The second kernel has the twins as well: the first row is for what these do to C.
     "better_c": Measured("mm-rmap-let-a-file-folio-s-batch-differ-in-write-and.patch", ("ext4-64k", "ext4-64k-mixed"),
                          modes=("c", "c"), heads=("before", "after"), reports=("release", "twins")),
+    "contig_free_c": Measured("mm-page_alloc-free-a-contiguous-range-a-run-of-pages.patch", RANGES, modes=("c", "c"),
+                              heads=("before", "after"), reports=("release", "twins")),
     "contig_free": Measured("mm-page_alloc-free-contiguous-ranges-by-mm_batch.patch", RANGES),
     "file_unmap": Measured("mm-rmap-unmap-file-and-lazyfree-folios-by-mm_batch.patch", FILE),
     "anon_unmap": Measured("mm-rmap-unmap-anonymous-folios-by-mm_batch.patch", ANON, modes=("off", "rust"),
                            heads=("off", "Rust")),
     "dirty_flush": Measured("mm-vmscan-flush-for-batches-of-dirty-folios-by-mm_ba.patch", (), modes=("off", "rust"),
                             heads=("off", "Rust"), rates=FLUSHES),
+    "folio_batch": Measured("mm-vmscan-reclaim-folios-in-batches-by-mm_batch.patch", BATCHES, modes=("off", "rust"),
+                            heads=("off", "Rust")),
     "anon_unmap_c": Measured("mm-rmap-unmap-a-run-of-an-anonymous-folio-s-PTEs-all.patch", ANON, report="twins",
                              modes=("off", "c"), heads=("before", "after")),
 }
