@@ -55,7 +55,7 @@ class Boots:
 
     def forget(self):
         """The next run measures anew."""
-        for kept in self.folder.glob("*/measured.json"):
+        for kept in self.folder.glob("*/measured-*.json"):
             kept.unlink()
 
     def run(self, selected, scale, runs, longer):
@@ -78,7 +78,7 @@ class Boots:
             some = [row for row in selected if row.boot == kind]
             console = self.folder / kind.name / "console"
             job = rows.job(some, config, scale, runs, longer)
-            kept = console.with_name("measured.json")
+            kept = console.with_name(f"measured-{longer}.json")
             if printed := self.measured(kept, job):
                 say(f"{kind.name}: as a run that was interrupted has measured it")
                 for line in printed:
@@ -87,12 +87,12 @@ class Boots:
                 printed = rows.done(self.build, console, job, self.modules, self.programs, kind.debian, on_line=count,
                                     **rows.guest(kind),
                                     timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer))
-                write_atomically(kept, json.dumps({"of": self.key(job), "printed": printed}))
             found, missing = verdict.lines_of(some, printed, config, scale)
             wanted, lost = all_runs(some, config, runs), sum(left[row.workload] for row in some)
             if missing or lost:
                 cause = ", ".join(missing) or f"{wanted - lost} of {wanted} results"
                 raise Error(cause, f"the console is in {console}")
+            write_atomically(kept, json.dumps({"of": self.key(job), "printed": printed}))
             return found
 
         def length(kind):

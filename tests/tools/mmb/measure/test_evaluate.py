@@ -343,6 +343,45 @@ class Verdict(unittest.TestCase):
             self.assertEqual(self.evaluated(config, 59e6, frames)[0], code, bytes_)
 
 
+class Interrupted(unittest.TestCase):
+    """A run whose last boot fails, and the next one."""
+
+    def test_boots_that_ended_are_not_repeated(self):
+        kinds = [dataclasses.replace(BOOT, name=name, threads=False) for name in ("one", "two")]
+        some = [dataclasses.replace(ROW, workload=kind.name, more=(), boot=kind) for kind in kinds]
+        booted, fails = [], ["two"]
+
+        def done(_build, console, *_, on_line, **__):
+            name = console.parent.name
+            booted.append(name)
+            if name in fails:
+                raise Error("no end", "look")
+            console.parent.mkdir(exist_ok=True)
+            lines = [f"RESULT {some[0].path} {name} {mode} {some[0].metric} 100" for mode in runs]
+            for line in lines:
+                on_line(line)
+            return lines
+
+        runs = rows.runs_of(some[0], "release", 1)
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(rows, "done", done), \
+                mock.patch.object(rows, "guest", lambda _: {}), mock.patch.object(evaluate, "say"), \
+                mock.patch.object(evaluate, "side_by_side", lambda booted, kinds: list(map(booted, kinds))):
+            image = pathlib.Path(name, "image")
+            image.write_text("kernel")
+            boots = evaluate.Boots(mock.Mock(image=image, named="release"), [], [], pathlib.Path(name), mock.Mock())
+            with self.assertRaisesRegex(Error, "no end"):
+                boots.run(some, "short", 1, 1)
+            fails.clear()
+            lines = boots.run(some, "short", 1, 1)
+            self.assertEqual([line.row.workload for line in lines], ["one", "two"])
+            self.assertEqual(booted, ["one", "two", "two"])
+            for again in image.write_text, lambda _: boots.forget():
+                booted.clear()
+                again("another kernel")
+                boots.run(some, "short", 1, 1)
+                self.assertEqual(booted, ["one", "two"])
+
+
 class Boots(unittest.TestCase):
     """Needs the built kernel, with the meter: rows that must be refused."""
 
