@@ -46,8 +46,8 @@ def modes_of(figures, row, metric):
     """What a row takes, in % of off, by mode; the twin's as part of its own kernel's off."""
     release, twins = figures["release"], figures["twins"]
     found = {"off": 1.0, "C": release.ratio(row, "c", "off", metric)}
-    # What is measured of contig_free there is 7.3's batch: it was before that had a twin.
-    if row in twins.rows and twins.rows[row]["path"] != "contig_free":
+    # Of an older kernel, without folio_batch, all else in a call cost more.
+    if row in twins.rows and "batch-data-4k" in twins.rows:
         found["twin"] = twins.ratio(row, "c", "off", metric)
     found["Rust"] = release.ratio(row, "rust", "off", metric)
     return {mode: 100 * value for mode, value in found.items() if value is not None}
@@ -144,19 +144,21 @@ def builds(figures, file):
 # What a call is made of: a group of functions, and how their names begin. The first that fits counts.
 STAGES = [
     ("search for zeroes, write", "swap_writeout|__swap_write|swap_write|swap_zeromap|brd_|submit_bio|bio_|memcpy|copy_page"),
-    ("rmap walk and its locks", "rmap_walk|__rmap|page_vma_mapped|map_pte|check_pte|_*pte_offset|folio_lock_anon|(down|up)_"
-     "|anon_(rmap|vma)|__anon_vma|vma_interval|folio_get_anon"),
-    ("unmapping: PTEs, counts, flush", "try_to_unmap|ttu_|<?mm_batch|rust_helper|folio_remove_rmap|flush_tlb|native_flush"
-     "|_find_next_bit|swap_dup|folio_dup|cond_install|percpu_counter|set_ptes|folio_put_swap|swap_put"),
-    ("swap slots and swap cache", "folio_alloc_swap|swap_alloc|swap_range|alloc_swap|cluster_|__swap_cl|relocate_cl|.*swap_cache"
-     "|swap_entr|__mem_cgroup_try_charge_swap|__remove_mapping|workingset|memcg1_swap|free_swap|swap_free|isolate_lock_cl"),
+    ("rmap walk and its locks", "folios?_referenced|rmap_walk|__rmap|page_vma_mapped|map_pte|check_pte|_*pte_offset"
+     "|folio_lock_anon|(down|up)_|anon_(rmap|vma)|__anon_vma|vma_interval|folio_get_anon"),
+    ("unmapping: PTEs, counts, flush", "try_to_unmap|ttu_|<?mm_batch(?!::(dirty_flush|folio_batch)::)|rust_helper"
+     "|folio_remove_rmap|flush_tlb|native_flush|_find_next_bit|swap_dup|folio_dup|cond_install|percpu_counter|set_ptes"
+     "|folio_put_swap|swap_put"),
+    ("swap slots and swap cache", "folios?_alloc_swap|shrink_batch_(alloc_swap|remove)|swap_alloc|swap_range|alloc_swap"
+     "|cluster_|__swap_cl|relocate_cl|.*swap_cache|swap_entr|__mem_cgroup_try_charge_swap|__remove_mapping|workingset"
+     "|memcg1_swap|free_swap|swap_free|isolate_lock_cl"),
     ("statistics", "lruvec_stat|_*mod_|mem_cgroup_update_lru|.*css_rstat|count_memcg|node_stat|count_vm|__count"),
     ("freeing", "free_|__free|uncharge|__mem_cgroup_uncharge|__memcg|page_counter|get_pfnblock|folio_batch|destroy"),
-    ("the loop, isolation, the call", "shrink_folio|madvise|do_madvise|folio_isolate|isolate|walk_|__walk|reclaim_|lru_|folio_"
+    ("the loop, isolation, the call", "shrink_|<?mm_batch|folios?_|madvise|do_madvise|isolate|walk_|__walk|reclaim_|lru_"
      "|lruvec_|vm_normal|__lru"),
 ]
 REST = "the rest"
-MADE_OF = [("call-4k", "off", "4 KiB, page by page"), ("batch-call-4k", "rust", "4 KiB, folio_batch"),
+MADE_OF = [("batch-call-4k", "off", "4 KiB, page by page"), ("batch-call-4k", "rust", "4 KiB, folio_batch"),
            ("call-64k", "off", "64 KiB, page by page"), ("call-64k", "rust", "64 KiB, anon_unmap")]
 SHADES = ("#3a9bdc", "#d99000", "#10a070", "#8a63c0", "#c05050", "#7a8a99", "#b8a050", "#b0b0b0")
 

@@ -146,7 +146,9 @@ class Profile(unittest.TestCase):
     def test_stages_of_a_call(self):
         for function, name in (("swap_writeout", "search for zeroes, write"), ("__mod_memcg_lruvec_state", "statistics"),
                                ("mod_node_page_state", "statistics"), ("try_to_unmap_one", "unmapping: PTEs, counts, flush"),
-                               ("mm_batch_unmap_anon_run", "unmapping: PTEs, counts, flush"), ("two", plots.REST)):
+                               ("mm_batch_unmap_anon_run", "unmapping: PTEs, counts, flush"),
+                               ("mm_batch::dirty_flush::x", "the loop, isolation, the call"),
+                               ("shrink_batch_remove", "swap slots and swap cache"), ("two", plots.REST)):
             self.assertEqual(plots.stage(function), name)
         found = plots.by_stage({"swap_writeout": 5, "two": 1, "one": 2})
         self.assertEqual((found["search for zeroes, write"], found[plots.REST], sum(found.values())), (5, 3, 8))
