@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ..base.cache import TOP
 from ..suites import expected
+from ..suites.mutants import OURS
 
 # Of a user-space step, what it is built of.
 USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", "tests/compile_fail/", "tests/lib.rs",
@@ -56,7 +57,7 @@ def racing(name, minutes):
 def kernel_mutants():
     """The planted bugs for which a kernel is built."""
     return tuple(str(patch.relative_to(TOP)) for patch in sorted((TOP / "tests/mutants").rglob("*.patch"))
-                 if patch.read_text().startswith(("Caught-by: kunit", "Caught-by: kselftest")))
+                 if patch.read_text().startswith(OURS))
 
 
 def kunit(kernel, seconds):

@@ -41,17 +41,12 @@ class Boots:
     def __init__(self, build, modules, programs, folder, steps):
         self.build, self.modules, self.programs, self.folder, self.steps = build, modules, programs, folder, steps
 
-    def key(self, job):
-        """What a boot's figures are of: the kernel, its modules and programs, and the job."""
-        digest = hashlib.sha256(job.encode())
+    def key(self, guest, debian, job):
+        """What a boot's figures are of: the guest, the kernel, its modules and programs, and the job."""
+        digest = hashlib.sha256(f"{guest} {debian}\n{job}".encode())
         for file in (self.build.image, *self.modules, *self.programs):
             digest.update(file.read_bytes())
         return digest.hexdigest()
-
-    def measured(self, kept, job):
-        """What a boot of the same printed, if one ended in a run of all boots that did not; else None."""
-        found = json.loads(kept.read_text()) if kept.exists() else {}
-        return found["printed"] if found.get("of") == self.key(job) else None
 
     def forget(self):
         """The next run measures anew."""
@@ -77,22 +72,24 @@ class Boots:
         def booted(kind):
             some = [row for row in selected if row.boot == kind]
             console = self.folder / kind.name / "console"
-            job = rows.job(some, config, scale, runs, longer)
-            kept = console.with_name(f"measured-{longer}.json")
-            if printed := self.measured(kept, job):
+            guest, job = rows.guest(kind), rows.job(some, config, scale, runs, longer)
+            kept, key = console.with_name(f"measured-{longer}.json"), self.key(guest, kind.debian, job)
+            before = json.loads(kept.read_text()) if kept.exists() else {}
+            # The boot ended, in a run of all boots that did not.
+            if before.get("of") == key:
+                printed = before["printed"]
                 say(f"{kind.name}: as a run that was interrupted has measured it")
                 for line in printed:
                     count(line)
             else:
                 printed = rows.done(self.build, console, job, self.modules, self.programs, kind.debian, on_line=count,
-                                    **rows.guest(kind),
-                                    timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer))
+                                    timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer), **guest)
             found, missing = verdict.lines_of(some, printed, config, scale)
             wanted, lost = all_runs(some, config, runs), sum(left[row.workload] for row in some)
             if missing or lost:
                 cause = ", ".join(missing) or f"{wanted - lost} of {wanted} results"
                 raise Error(cause, f"the console is in {console}")
-            write_atomically(kept, json.dumps({"of": self.key(job), "printed": printed}))
+            write_atomically(kept, json.dumps({"of": key, "printed": printed}))
             return found
 
         def length(kind):

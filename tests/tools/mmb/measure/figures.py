@@ -6,6 +6,7 @@ import json
 from ..base.cache import TOP
 from ..base.errors import Error
 from ..paths import PATHS
+from .timing import Estimate
 
 # name in documents -> folder of report/
 REPORTS = {"release": "x86_64", "twins": "x86_64-better_c", "distro": "x86_64-distro", "noinline": "x86_64-noinline",
@@ -63,7 +64,8 @@ class Times:
         self.about = {key: value for key, value in data.items() if key not in ("results", "ratios")}
         self.rows = list(dict.fromkeys(found["workload"] for found in data["results"]))
         self.ns = {(found["workload"], found["mode"], found["c"]): found["median"] for found in data["results"]}
-        self.ratios = {(found["workload"], found["over"], found["c"]): found for found in data["ratios"]}
+        self.ratios = {(found["workload"], found["over"], found["c"]):
+                       Estimate(found["median"], found["low"], found["high"]) for found in data["ratios"]}
 
     def median(self, row, mode, head="C"):
         """Nanoseconds per page; None where there is no such mode."""
@@ -74,7 +76,7 @@ class Times:
         no such mode.
         """
         found = self.ratios.get((row, over, head))
-        return f"{found['median']:.2f} ±{(found['high'] - found['low']) / 2 / found['median']:.0%}" if found else "-"
+        return f"{found.median:.2f} ±{found.half_width:.0%}" if found else "-"
 
     def counted(self, row, figures):
         """How many times more instructions off takes than Rust, by the same row of an evaluation; None if it has none."""
