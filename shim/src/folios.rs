@@ -342,14 +342,22 @@ impl Stop<'_> {
 
     /// Those of a set of which something is so.
     fn those(&self, set: FolioSet, is: impl Fn(&Folio) -> bool) -> Option<FolioSet> {
-        let bits = members(set).filter(|&i| is(&self.batch.folios[i]));
-        FolioSet::new(bits.fold(0, |all, i| all | (1 << i)))
+        those(members(set), |i| is(&self.batch.folios[i]))
     }
 }
 
 /// The folios of a set, by number.
 pub(crate) fn members(set: FolioSet) -> impl Iterator<Item = usize> {
     (0..32).filter(move |i| set.bits() & (1 << i) != 0)
+}
+
+/// A set of those of `all` that are so.
+pub(crate) fn those(
+    all: impl Iterator<Item = usize>,
+    is: impl Fn(usize) -> bool,
+) -> Option<FolioSet> {
+    let these = all.filter(|&i| is(i));
+    FolioSet::new(these.fold(0, |set, i| set | (1 << i)))
 }
 
 /// Whether the slots of the one are followed by those of the next, in a cluster.

@@ -27,7 +27,10 @@ use super::{
     Mapping, //
 };
 use crate::{
-    folios::members,
+    folios::{
+        members,
+        those, //
+    },
     pte::{
         swp_pte,
         DIRTY,
@@ -131,12 +134,6 @@ impl Stop<'_> {
         }
         self.todo.set(self.todo.get() & !set.bits());
     }
-}
-
-/// A set of those that are so.
-fn those(all: impl Iterator<Item = usize>, is: impl Fn(usize) -> bool) -> Option<FolioSet> {
-    let these = all.filter(|&i| is(i));
-    FolioSet::new(these.fold(0, |set, i| set | (1 << i)))
 }
 
 // SAFETY: All methods work on the machine's PTEs; the answers are the model's.
