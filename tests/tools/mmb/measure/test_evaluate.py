@@ -286,11 +286,13 @@ class Booted(unittest.TestCase):
             asked.append({"debian": debian})
             return job
 
-        build = mock.Mock(arch="x86_64", named=config)
-        with mock.patch.object(rows, "boot", booted), mock.patch.object(initrd, "archive", archive), \
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(rows, "boot", booted), \
+                mock.patch.object(initrd, "archive", archive), \
                 mock.patch.object(rows, "scratch_image", lambda mib: "disk"):
-            steps = mock.Mock()
-            lines = evaluate.Boots(build, [], [], pathlib.Path("/nowhere"), steps).run(selected, "short", 3, 1)
+            image, steps = pathlib.Path(name, "image"), mock.Mock()
+            image.write_text("kernel")
+            build = mock.Mock(arch="x86_64", named=config, image=image)
+            lines = evaluate.Boots(build, [], [], pathlib.Path(name), steps).run(selected, "short", 3, 1)
         self.assertEqual(steps.progress.call_args.args[0], 1)
         return lines, asked
 
