@@ -248,8 +248,8 @@ impl Folio {
     }
 
     /// A folio that nobody has a reference of is somebody else's from now on: clean, with one
-    /// reference. Who has found it by an old pointer, and does not look again behind
-    /// [`try_get`](Self::try_get), now has a reference of what is not his.
+    /// reference. A thread that has found it by an old pointer, and does not look
+    /// again behind [`try_get`](Self::try_get), now has a reference of what is not its own.
     ///
     /// # Panics
     ///

@@ -12,7 +12,7 @@
 //! | [`others`]                     | who else has to do with these PTEs                           |
 //! | counts, flags, slots, PTEs     | [`crate::folio`], [`crate::swap`], [`crate::pte`]            |
 //!
-//! What a port's method asks of who calls it is checked, folio by folio: one that is cleared and
+//! What a port's method asks of its caller is checked, folio by folio: one that is cleared and
 //! was not found, restored and is not cleared, written as a swap entry and not counted, and so on,
 //! panics; so does a stop that ends with a folio half done. What is beyond the VMA, in the same
 //! page table, are PTEs of another one.

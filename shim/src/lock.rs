@@ -9,8 +9,8 @@
 //! | [`BitLock::lock`]    | `bit_spin_lock()`, include/linux/bit_spinlock.h; `folio_lock()`     |
 //!
 //! A `Mutex` of [`crate::sync`] stands for a spin lock or a mutex that is never tried for by a bit.
-//! Left out: that a spin lock disables preemption, and who may sleep. Who waits gives way to the
-//! others, by which loom does not explore that he tries in vain for ever.
+//! Left out: that a spin lock disables preemption, and who may sleep. A thread that waits gives way
+//! to the others, so that loom does not explore that it tries in vain for ever.
 
 use crate::{
     smp,

@@ -8,8 +8,8 @@
 //! | [`PerCpu::remote`]   | `per_cpu_ptr()` of another CPU                                     |
 //!
 //! A thread of a model says on which CPU it runs. Two that say the same exclude each other in
-//! [`PerCpu::get`], as a task that is not preempted does. Who comes by [`PerCpu::remote`] is excluded
-//! by nothing. Left out: interrupts on the same CPU, migration between two accesses.
+//! [`PerCpu::get`], as a task that is not preempted does. Nothing excludes [`PerCpu::remote`].
+//! Left out: interrupts on the same CPU, migration between two accesses.
 
 use crate::sync::{
     step,
@@ -19,7 +19,7 @@ use crate::sync::{
 #[derive(Debug)]
 struct Cpu<T> {
     value: T,
-    /// Held by who runs there with preemption off.
+    /// Held by the thread that runs there with preemption off.
     running: Mutex<()>,
 }
 

@@ -100,7 +100,7 @@ pub struct Folio {
     mapping: AtomicU64,
     /// Whether it is of no file.
     anon: bool,
-    /// Changed by a split alone, of who has it locked and isolated.
+    /// Changed by a split alone, whose thread has the folio locked and isolated.
     nr: PlainU32,
     write: Write,
     content: AtomicUsize,
@@ -108,7 +108,7 @@ pub struct Folio {
     stored: PlainUsize,
     freed: PlainUsize,
     gone: PlainMutex<Gone>,
-    /// Whether it is not in the swap cache yet. Changed by who has it locked and isolated.
+    /// Whether it is not in the swap cache yet. Changed by the thread that has it locked and isolated.
     wants_swap: PlainBool,
     cgroup: u8,
     /// What a split makes of it.

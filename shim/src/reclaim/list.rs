@@ -17,7 +17,7 @@
 //! | `List::add_split`            | `shrink_add_split()`, by this series                       |
 //! | the rest                     | [`crate::reclaim`], [`crate::tlb`]                         |
 //!
-//! The model checks what the methods ask of who calls them: a folio that is unlocked, put back or
+//! The model checks what the methods ask of their caller: a folio that is unlocked, put back or
 //! written out though it may not be panics, as do two locks at once, a lock across a flush, a folio
 //! that waits for the writeback of another, and one that is in nobody's hands in the end.
 //!

@@ -189,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// Takes a folio out of the swap cache, whose slot nobody names: of who has it locked.
+    /// Takes a folio out of the swap cache, whose slot nobody names. The caller has it locked.
     pub fn free_swap(&self, index: usize) {
         let folio = self.folio(index);
         let named = self.table.ptep_get(index) & SWAP != 0 || folio.is_moved();

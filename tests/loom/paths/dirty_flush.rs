@@ -225,7 +225,7 @@ fn dirty_flush_refault() {
     );
 }
 
-/// The same, of who wrote by a translation before.
+/// The same, where the thread wrote by a translation before.
 #[test]
 fn dirty_flush_write_and_refault() {
     fn write(machine: &Machine) {

@@ -175,7 +175,7 @@ fn folio_batch_shmem_is_unmapped() {
     );
 }
 
-/// The same, of who takes it while it waits.
+/// The same, where the folio is taken while it waits.
 #[test]
 fn folio_batch_shmem_is_truncated_while_it_waits() {
     against(
@@ -250,7 +250,7 @@ fn folio_batch_pin_and_put() {
     );
 }
 
-/// The same of who keeps the pin: the folio is not reclaimed.
+/// The same, where the pin is kept: the folio is not reclaimed.
 #[test]
 fn folio_batch_pin() {
     against(

@@ -132,6 +132,12 @@ class Declared(unittest.TestCase):
                 self.assertTrue(modules.sources(f"mmb.{module}")[0].is_file(), f"{step.name}: {module}")
             self.assertTrue(step.kernels or step.files, step.name)
 
+    def test_a_comment_in_rust_leaves_what_boots_fresh(self):
+        """Such a step has the hash of a kernel for it; same-source compares the files themselves."""
+        for step in steps.STEPS:
+            if step.kernels and step.name != "same-source":
+                self.assertFalse([name for name in step.files if name.startswith("rust/")], step.name)
+
     def test_a_judge_is_judged_by_what_it_imports(self):
         found = {str(source.relative_to(TOP / "tests/tools/mmb")) for source in stamps.closure(("measure.evaluate",))}
         self.assertLessEqual({"measure/rows.py", "guest/rootfs.py", "base/process.py", "paths/file_unmap.py"}, found)

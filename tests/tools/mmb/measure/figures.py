@@ -15,6 +15,8 @@ REPORTS = {"release": "x86_64", "twins": "x86_64-better_c", "distro": "x86_64-di
 PROFILES = "report/profile"
 # Of make time.
 TIMES = "report/time"
+# Of make before.
+BEFORE = "report/before.json"
 
 
 class Figures:
@@ -86,7 +88,8 @@ class Times:
 
 def all_figures():
     return {name: Figures(folder) for name, folder in REPORTS.items()} | {
-        "profiles": profiles(), "time": Times() if (TOP / TIMES / "results.json").exists() else None}
+        "profiles": profiles(), "time": Times() if (TOP / TIMES / "results.json").exists() else None,
+        "before": json.loads((TOP / BEFORE).read_text()) if (TOP / BEFORE).exists() else None}
 
 
 def profiles():

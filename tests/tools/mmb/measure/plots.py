@@ -114,29 +114,38 @@ COMPARED = {"ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB", "shmem-64k": "
             "lazyfree-64k": "lazyfree 64 KiB", "ext4-2m-pte": "file 2 MiB"}
 
 
+def by_build(axis, figures, rows, quotient):
+    """One row each of what `rows` names; a mark for each build that has it."""
+    for (name, label), mark, colour in zip(BUILDS.items(), "osD^", ("#10a070", "#d99000", "#c05050", "#3a9bdc")):
+        found = [(place, quotient(figures[name], row)) for place, row in enumerate(rows) if row in figures[name].rows]
+        found = [(value, place) for place, value in found if value is not None]
+        axis.plot(*zip(*found), mark, color=colour, label=label, markersize=7)
+    axis.axvline(1, color=GREY, linewidth=0.8)
+    axis.set_yticks(range(len(rows)), list(rows.values()))
+    axis.grid(axis="x", color=GREY, alpha=0.25)
+    axis.invert_yaxis()
+
+
+def whole(over, under):
+    """Of the whole call, in the metric that a row has it in."""
+    return lambda figures, row: figures.ratio(row, over, under, whole_metric(figures, row))
+
+
 @drawn
 def builds(figures, file):
-    """Rust against the kernel's own C, by compiler and architecture: the part, and the whole call."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True)
-    marks = dict(zip(BUILDS, "osD^"))
-    colours = dict(zip(BUILDS, ("#10a070", "#d99000", "#c05050", "#3a9bdc")))
-    for axis, whole in zip(axes, (False, True)):
-        for name, label in BUILDS.items():
-            places, values = [], []
-            for place, row in enumerate(COMPARED):
-                metric = whole_metric(figures[name], row) if whole else None
-                if whole and metric is None:
-                    continue
-                places.append(place)
-                values.append(figures[name].ratio(row, "rust", "c", metric))
-            axis.plot(values, places, marks[name], color=colours[name], label=label, markersize=7)
-        axis.axvline(1, color=GREY, linewidth=0.8)
-        axis.set_title("Rust/C, " + ("the whole call" if whole else "the function that changed"), fontsize=10)
-        axis.set_yticks(range(len(COMPARED)), list(COMPARED.values()))
-        axis.grid(axis="x", color=GREY, alpha=0.25)
-    axes[0].invert_yaxis()
+    """By compiler and architecture: Rust against the kernel's own C, the part and the whole call; and against page by
+    page.
+    """
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.4))
+    for axis, rows, quotient, title in (
+            (axes[0], COMPARED, lambda of, row: of.ratio(row, "rust", "c"), "Rust/C, the function that changed"),
+            (axes[1], COMPARED, whole("rust", "c"), "Rust/C, the whole call"),
+            (axes[2], WHOLES, whole("off", "rust"), "off/Rust, the whole call")):
+        by_build(axis, figures, rows, quotient)
+        axis.set_title(title, fontsize=10)
+    axes[1].set_yticklabels([])
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=2, bbox_to_anchor=(0.5, -0.16))
+    figure.legend(handles, labels, loc="lower center", ncols=4, bbox_to_anchor=(0.5, -0.1))
     figure.tight_layout()
     saved(figure, file)
 

@@ -6,16 +6,19 @@ Two boots differ by more than what is looked for. So the kernels boot in turn, t
 quotient is the median of all turns, with the interval in which that is by 95 %.
 """
 
+import json
 import os
 import re
 
-from ..base.errors import PASS, Error, matching
+from ..base.cache import TOP, write_atomically
+from ..base.errors import PASS, Error, matching, say
 from ..base.progress import Steps
 from ..base.tables import number, text_table
 from ..guest import payload
 from ..kernel.kbuild import Build
 from ..kernel.tree import stage
-from ..measure import rows, timing
+from ..measure import report, rows, timing
+from ..measure.figures import BEFORE
 from ..measure.verdict import RESULT, judged
 from ..paths import PATHS
 from ..paths.folio_batch import FOLIOS
@@ -82,6 +85,14 @@ def compared(turns):
     return found
 
 
+def results(build, measured, scale, found):
+    """Of a file that documents are made of."""
+    return {"schema": 1, "kernel": build.base.version, "commit": measured, "scale": scale, "at_most": AT_MOST,
+            "results": [{"workload": row, "before": timing.Estimate.of(before).median,
+                         "off": timing.Estimate.of(off).median, "ratio": ratio.median, "low": ratio.low,
+                         "high": ratio.high, "runs": len(off)} for row, (before, off, ratio) in found.items()]}
+
+
 def problems(found):
     """Where all of an interval is above."""
     for row, (_, _, ratio) in found.items():
@@ -90,7 +101,7 @@ def problems(found):
 
 
 def before(arch, scale):
-    selected = asked()
+    selected, measured = asked(), report.commit()
     # What is for evaluation is in neither.
     for name in ("METER", "CONFIG"):
         os.environ.pop(name, None)
@@ -119,4 +130,7 @@ def before(arch, scale):
     steps.done()
     found = compared(turns)
     print(text_table(table(found)))
+    if len(selected) == len(known()):
+        write_atomically(TOP / BEFORE, json.dumps(results(build, measured, scale, found), indent=1) + "\n")
+        say(f"written: {BEFORE}")
     return judged(problems(found))
