@@ -52,19 +52,31 @@ class Guest:
         for file in payload.selftests(build):
             shutil.copy(file, self.programs / "ours")
 
-    def boot(self, tests, mode, log, on_line):
+    def boot(self, tests, mode, log, on_line, kernel=None, more=""):
+        """`kernel`: another one than the build's, which takes `more` on its command line."""
         files = {f"{when}/{t.name}": f"{commands}\n" for t in tests
                  for when, commands in (("before", before(t)), ("after", t.after)) if commands}
         files["tests"] = "".join(f"{t.limit(self.slower)} {t.name} {t.run}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
-        return rootfs.boot_guest(self.build, job, arguments(mode, self.build.named), timeout=BOOT_SECONDS * self.slower,
-                                 log=log, on_line=on_line, **tests[0].boot.options(self.build.arch))
+        line = f"{arguments(mode, self.build.named)} {more}".rstrip()
+        return rootfs.boot_guest(kernel or self.build, job, line, timeout=BOOT_SECONDS * self.slower, log=log,
+                                 on_line=on_line, **tests[0].boot.options(self.build.arch))
+
+    def patience(self, tests):
+        """For boot(): how many seconds a line gives the guest until the next one of ours, None if it is no such line."""
+        limits = {t.name: t.limit(self.slower) for t in tests}
+
+        def seconds(line):
+            if starts := BEGINS.search(line):
+                return limits[starts[1]] + SLACK * self.slower
+            return SLACK * self.slower if ENDS.search(line) else None
+
+        return seconds
 
     def some(self, tests, mode, log, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
-        limits = {t.name: t.limit(self.slower) for t in tests}
-        results, begun, output = {}, None, []
+        results, begun, output, patience = {}, None, [], self.patience(tests)
 
         def ended_as(result):
             results[begun] = result
@@ -76,17 +88,15 @@ class Guest:
             if starts:
                 begun = starts.group(1)
                 output.clear()
-                return limits[begun] + SLACK * self.slower
-            if stops:
+            elif stops:
                 ended_as(self.result(begun, mode, output, stops))
                 begun = None
-                return SLACK * self.slower
-            if begun:
+            elif begun:
                 output.append(line)
                 far = PROGRESS.search(line)
                 if far:
                     say(f"  {begun}: {far.group(1)}")
-            return None
+            return patience(line)
 
         ended = self.boot(tests, mode, log, read)
         if begun:

@@ -28,17 +28,13 @@ from ..base.process import die_with_parent, git_files
 from ..base.progress import minutes
 from ..kernel.kbuild import Build, flavour
 from ..kernel.tree import Base, hold
-from ..paths import PATHS
-from ..guest import initrd, payload, rootfs
 from ..guest.boot import boot
 from ..guest.splats import SPLAT
-from . import expected, kunit, planted
+from . import expected, kselftest, kunit, planted
 
 FOLDER = TOP / "tests/mutants"
 WORK = CACHE / "mutants/kernel"
 SELFTEST = "kselftest"
-# What ours need of a guest.
-SELFTEST_JOB = "memory_cgroups\nswap_on 512\nmkdir /scratch\nmount /dev/vda /scratch || fail 'no scratch'\n"
 OURS = ("Caught-by: kunit", f"Caught-by: {SELFTEST}")
 BEGINS = re.compile(rf"Caught-by: (?:kunit (?P<suite>\S+)|{SELFTEST}) (?P<case>\S+)\n")
 
@@ -166,14 +162,12 @@ def judge(ended, suite, case):
 
 
 def boot_selftest(mutant, kernel, log, more):
-    """The boot of a selftest; the first subtest that is not ok ends it."""
+    """The boot of a selftest, as make kselftest has it in mode rust."""
     base, test = Base(), expected.parse(expected.LIST.read_text())[0][mutant.case]
-    archive = initrd.archive(log.with_suffix(".guest"), SELFTEST_JOB + f"/{test.run.removeprefix('ours/')}\n",
-                             files=payload.selftests(Build(base, base.tree, kernel.arch)), arch=kernel.arch)
-    modes = " ".join(f"mm_batch.{path}=rust" for path in PATHS)
-    return boot(kernel, f"loglevel=7 {modes} {more}", initrd=archive, cpus=3, threads=True, icount=False, memory=2048,
-                drives=[rootfs.scratch_image()], timeout=kunit.slower(kernel, 300), log=log,
-                finished=f"{initrd.ENDED}|^not ok ")
+    folder = log.with_suffix(".guest")
+    folder.mkdir(exist_ok=True)
+    guest = kselftest.Guest(Build(base, base.tree, kernel.arch), [], [test], folder, kunit.slower(kernel, 1))
+    return guest.boot([test], "rust", log, guest.patience([test]), kernel, f"loglevel=7 {more}")
 
 
 def boot_for(mutant, kernel, log, more="", last=()):
