@@ -74,7 +74,7 @@ meter: ## instructions, runs and flushes of unmapping in reclaim, by the meter (
 profile: ## guest instructions per kernel function, ROW=<one row>; MODE=<one mode> (2 min beyond make kernel)
 	@METER=1 $(mmb) profile
 
-before: ## what folio_batch costs where it is off, against the kernel before it; ROW= SCALE=full (first 15 min, then 8)
+before: ## what folio_batch costs where it is off, and patches for plain C gain; ROW= SCALE=full (first 40 min, then 12)
 	@$(mmb) before
 
 report: ## the documents that have figures, and their plots, of report/ and docs/templates/ (5 s; first 1 min, 40 MB)

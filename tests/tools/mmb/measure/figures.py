@@ -89,7 +89,12 @@ class Times:
 def all_figures():
     return {name: Figures(folder) for name, folder in REPORTS.items()} | {
         "profiles": profiles(), "time": Times() if (TOP / TIMES / "results.json").exists() else None,
-        "before": json.loads((TOP / BEFORE).read_text()) if (TOP / BEFORE).exists() else None}
+        "before": changes()}
+
+
+def changes():
+    """Of make before: a change's name -> its rows; none where it did not run yet."""
+    return json.loads((TOP / BEFORE).read_text())["changes"] if (TOP / BEFORE).exists() else {}
 
 
 def profiles():

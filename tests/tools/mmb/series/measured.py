@@ -7,10 +7,12 @@ from itertools import repeat
 
 from ..base.errors import Error
 from ..base.tables import number, text_table
-from ..measure.figures import REPORTS, Figures
+from ..kernel.tree import unnumbered
+from ..measure.figures import REPORTS, Figures, changes
 
 HEAD = "Guest instructions per page (QEMU, icount, x86_64, medians of one boot):"
 KERNELS = "Guest instructions per page (QEMU, icount, x86_64, medians of a boot each):"
+CHANGED = "Guest instructions per page of whole calls (QEMU, icount, x86_64, medians):"
 RATES = "Medians of five runs in turn (QEMU, x86_64, a host thread per CPU):"
 
 
@@ -55,6 +57,13 @@ MEASURED = {
     "anon_unmap_c": Measured("mm-rmap-unmap-a-run-of-an-anonymous-folio-s-PTEs-all.patch", ANON, report="twins",
                              modes=("off", "c"), heads=("before", "after")),
 }
+# Folder -> its patches whose gain every mode has, and the rows that tell by make before.
+EVERYWHERE = {
+    "reclaim_c": {
+        "mm-page_io-look-for-zeroes-eight-words-at-a-time.patch": ("batch-zero-4k", "batch-zero-64k"),
+        "mm-madvise-isolate-the-folios-of-a-page-table-for-pa.patch": ("batch-zero-4k", "batch-data-4k"),
+    },
+}
 
 
 def table(lines):
@@ -90,16 +99,32 @@ def paragraph(measured):
     return "\n".join([head, "", *lines_of(measured)])
 
 
+def of_change(rows):
+    """The paragraph of a patch whose gain every mode has."""
+    return "\n".join([CHANGED, "", *table([("", "before", "after", "before/after"), *(
+        (row["workload"], number(row["before"], 0), number(row["with"], 0), number(1 / row["ratio"], 2)) for row in rows)])])
+
+
+def paragraphs(path):
+    """Patch -> its figures, of those of a folder that have some."""
+    found = {patch: of_change(changes()[patch]) for patch in EVERYWHERE.get(path, ()) if patch in changes()}
+    if measured := MEASURED.get(path):
+        found[measured.patch] = paragraph(measured)
+    return found
+
+
 def with_figures(path, folder):
-    """Puts the figures in front of the trailers of the folder's performance patch, if it has one."""
-    measured = MEASURED.get(path)
-    if not measured:
-        return
-    found = [patch for patch in folder.glob("*.patch") if re.sub(r"^\d+-", "", patch.name) == measured.patch]
+    """Puts figures in front of the trailers of the folder's performance patches."""
+    for name, figures in paragraphs(path).items():
+        put(folder, name, figures)
+
+
+def put(folder, name, figures):
+    found = [patch for patch in folder.glob("*.patch") if unnumbered(patch) == name]
     if len(found) != 1:
-        raise Error(f"{folder} has no patch *-{measured.patch}", "correct series/measured.py: a patch was renamed")
+        raise Error(f"{folder} has no patch *-{name}", "correct series/measured.py: a patch was renamed")
     text = found[0].read_text()
     message, cut, rest = text.partition("\n---\n")
     trailers = re.search(r"(?:^[A-Z][\w-]+-by: .*\n?)*\Z", message, re.M).start()
     body, signed = message[:trailers].rstrip("\n"), message[trailers:]
-    found[0].write_text(body + "\n\n" + paragraph(measured) + ("\n\n" + signed if signed else "") + cut + rest)
+    found[0].write_text(body + "\n\n" + figures + ("\n\n" + signed if signed else "") + cut + rest)

@@ -17,9 +17,14 @@ def turns(*pairs):
     return [[{"row": one}, {"row": other}] for one, other in pairs]
 
 
+LAST = before.CHANGES[-1]
+
+
 class Compared(unittest.TestCase):
     def test_rows_that_both_kernels_have(self):
         self.assertEqual(before.LAST, ORDER[-1])
+        self.assertLessEqual({row for change in before.CHANGES for row in change.rows},
+                             {row.workload for row in before.known()})
         self.assertIn("batch-zero-4k", [row.workload for row in before.known()])
         for row in before.known():
             self.assertEqual((row.command.split()[0], row.boot.script), ("remote", "remote.sh"))
@@ -34,23 +39,26 @@ class Compared(unittest.TestCase):
 
     def test_how_many_patches_are_before(self):
         patches = [pathlib.Path(folder, name) for folder, name in (
-            ("fixes", "1"), ("fixes", "2"), ("dirty_flush", "1"), ("folio_batch", "1"), ("folio_batch", "2"))]
-        self.assertEqual(before.first_of_last(patches), 3)
-        with self.assertRaisesRegex(Error, "ends with dirty_flush"):
-            before.first_of_last(patches[:3])
+            ("1-fixes", "0001-a.patch"), ("2-reclaim_c", "0001-b.patch"), ("2-reclaim_c", "0002-c.patch"),
+            ("7-folio_batch", "0001-d.patch"), ("7-folio_batch", "0002-e.patch"))]
+        for name, states in ("folio_batch", (3, 5)), ("c.patch", (2, 3)):
+            self.assertEqual(before.Change(name, ()).states(patches), states)
+        with self.assertRaisesRegex(Error, "has nothing of folio_batch"):
+            LAST.states(patches[:3])
 
     def test_a_miss_is_sure(self):
         sure = before.compared(turns(*[(1000, value) for value in (1006, 1007, 1008, 1009, 1010, 1011)]))
-        self.assertEqual(list(before.problems(sure)),
-                         ["row: off/before 1.0085, by 95 % at least 1.0060, is above 1.005"])
+        self.assertEqual(list(before.problems(LAST, sure)), [
+            "folio_batch, row: 1.0085 of the kernel before, by 95 % at least 1.0060, is above 1.005"])
+        self.assertEqual(list(before.problems(before.CHANGES[0], sure)), [])
         unsure = before.compared(turns(*[(1000, value) for value in (1004, 1007, 1008, 1009, 1010, 1011)]))
-        self.assertEqual(list(before.problems(unsure)), [])
+        self.assertEqual(list(before.problems(LAST, unsure)), [])
 
     def test_boots_of_a_turn_are_compared(self):
         found = before.compared(turns(*[(value, 1.01 * value) for value in (1000, 1030, 990, 1020, 1010, 1005)]))
         self.assertAlmostEqual(found["row"][2].low, 1.01)
-        self.assertEqual(len(list(before.problems(found))), 1)
-        self.assertEqual(before.table(found)[1], ["row", "1007.5", "1017.6", "1.0100 (1.0100 to 1.0100)", "1.005"])
+        self.assertEqual(len(list(before.problems(LAST, found))), 1)
+        self.assertEqual(before.table(LAST, found)[1], ["row", "1007.5", "1017.6", "1.0100 (1.0100 to 1.0100)", "1.005"])
 
 
 if __name__ == "__main__":

@@ -24,11 +24,16 @@ Signed-off-by: A <a@b>
 """
 
 
+def names_of(path):
+    return [unnumbered(patch) for patch in (TOP / "patches" / path).rglob("[0-9]*.patch")]
+
+
 class Messages(unittest.TestCase):
     def test_each_is_a_patch_of_ours(self):
         for path, what in measured.MEASURED.items():
-            names = [unnumbered(patch) for patch in (TOP / "patches" / path).rglob("[0-9]*.patch")]
-            self.assertIn(what.patch, names)
+            self.assertIn(what.patch, names_of(path))
+        for path, patches in measured.EVERYWHERE.items():
+            self.assertLessEqual(set(patches), set(names_of(path)))
 
     def test_figures_stand_in_front_of_the_trailers(self):
         for path, what in measured.MEASURED.items():
@@ -61,6 +66,15 @@ class Messages(unittest.TestCase):
         what = measured.Measured("x.patch", ("row",), modes=("c", "c"), reports=("release", "twins"))
         with mock.patch.object(measured, "Figures", figures):
             self.assertEqual(measured.lines_of(what)[-1].split(), ["row", "30", "10", "3.00"])
+
+    def test_what_every_mode_has(self):
+        name = "mm-page_io-look-for-zeroes-eight-words-at-a-time.patch"
+        rows = [{"workload": "batch-zero-4k", "before": 5000.2, "with": 4000.4, "ratio": 0.8}]
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(measured, "changes", return_value={name: rows}):
+            patch = pathlib.Path(folder, f"0001-{name}")
+            patch.write_text(PATCH)
+            measured.with_figures("reclaim_c", pathlib.Path(folder))
+            self.assertRegex(patch.read_text(), r"\n  batch-zero-4k +5000 +4000 +1.25\n\nAssisted-by")
 
     def test_another_folder_is_left(self):
         with tempfile.TemporaryDirectory() as folder:
