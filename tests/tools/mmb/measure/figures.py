@@ -80,6 +80,15 @@ class Times:
         found = self.ratios.get((row, over, head))
         return f"{found.median:.2f} ±{found.half_width:.0%}" if found else "-"
 
+    def of_off(self, counted):
+        """Mode -> what it takes of off, of the row whose instructions are counted as this one; the twin's of the off of
+        its own kernel. Empty if no row is.
+        """
+        row = next((timed.workload for path in PATHS.values() for timed in path.timed if timed.counted == counted), None)
+        kernels = {"C": ("c", "C"), "twin": ("c", "twin"), "Rust": ("rust", "C")}
+        return {name: self.median(row, mode, head) / self.median(row, "off", head)
+                for name, (mode, head) in kernels.items() if self.median(row, mode, head)}
+
     def counted(self, row, figures):
         """How many times more instructions off takes than Rust, by the same row of an evaluation; None if it has none."""
         timed = next(timed for path in PATHS.values() for timed in path.timed if timed.workload == row)

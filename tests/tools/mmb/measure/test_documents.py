@@ -27,11 +27,12 @@ class Documents(unittest.TestCase):
             (self.top / "report" / name).mkdir(parents=True)
             (self.top / "report" / name / "results.json").write_text(json.dumps(
                 {"results": [entry("off", 1000.0), entry("c", 200.0), entry("rust", 100.0), entry("off", 8.0, "more")]}))
-        timed = {"workload": "order9", "c": "C", "mode": "rust", "median": 3.3}
+        timed = [{"workload": "order9", "c": head, "mode": mode, "median": median} for head, mode, median in (
+            ("C", "off", 60.0), ("C", "c", 6.0), ("C", "rust", 3.3), ("twin", "off", 50.0), ("twin", "c", 4.0))]
         ratio = {"workload": "order9", "c": "C", "over": "off", "median": 20.0, "low": 19.0, "high": 21.0}
         (self.top / figures.TIMES).mkdir()
         (self.top / figures.TIMES / "results.json").write_text(json.dumps(
-            {"cpu": "one", "results": [timed], "ratios": [ratio]}))
+            {"cpu": "one", "results": timed, "ratios": [ratio]}))
         for module in (documents, figures):
             patch = mock.patch.object(module, "TOP", self.top)
             patch.start()
@@ -58,10 +59,16 @@ class Documents(unittest.TestCase):
 
     def test_time(self):
         self.template('{{ time.about.cpu }} {{ time.rows|join }} {{ time.median("order9", "rust") }} '
-                      '{{ time.median("order9", "c", "twin")|shown }} {{ time.ratio("order9", "off") }} '
+                      '{{ time.median("order3", "c", "twin")|shown }} {{ time.ratio("order9", "off") }} '
                       '{{ time.ratio("order9", "c") }}\n')
         documents.make_report()
         self.assertEqual((self.top / "README.md").read_text().splitlines()[2:], ["one order9 3.3 - 20.00 ±5% -"])
+
+    def test_time_in_parts_of_off(self):
+        """A kernel's own off."""
+        found = figures.Times().of_off("order9")
+        self.assertEqual({mode: round(part, 3) for mode, part in found.items()}, {"C": 0.1, "twin": 0.08, "Rust": 0.055})
+        self.assertEqual(figures.Times().of_off("vmalloc-p512-h1"), {})
 
     def test_what_differs_is_named_and_left(self):
         self.template("1\n")
