@@ -18,9 +18,9 @@ from .verdict import percent, plain
 
 MODES = ("off", "c", "rust")
 # What the report says of rows that count.
-COUNTED = """Rows in a table of their own count events, in a boot with a host thread per CPU (QEMU {qemu}), off and rust in
-turn; their figures are medians, and "worst pair" is the worst change between two runs that followed each other. What
-is to be less by some % is judged with SCALE=full alone.
+COUNTED = """Rows in a table of their own count events, off and rust in turn; their figures are medians, and "worst pair" is the
+worst change between two runs that followed each other. Those of flushes and interrupts are of a boot with a host
+thread per CPU (QEMU {qemu}). What is to be less by some % is judged with SCALE=full alone.
 """
 
 

@@ -47,7 +47,8 @@ class Change:
 
     def states(self, patches):
         """How many patches come before it, and how many with it."""
-        own = [n for n, patch in enumerate(patches) if unnumbered(patch) == self.name or patch.parent.name.endswith(self.name)]
+        own = [n for n, patch in enumerate(patches)
+               if unnumbered(patch) == self.name or patch.parent.name.endswith(self.name)]
         if not own:
             raise Error(f"the series has nothing of {self.name}", "correct CHANGES in mmb/series/before.py")
         return own[0], own[-1] + 1
