@@ -190,6 +190,11 @@ impl Folio {
         step!("folio {:#x}: {flag:?}", self.core.pfn);
     }
 
+    /// Of a file, and not of shmem: `folio_is_file_lru()`, and not `folio_test_anon()`.
+    fn is_of_file(&self) -> bool {
+        !self.anon && !self.core.is_swapbacked()
+    }
+
     /// `folio_evictable()`.
     fn is_evictable(&self) -> bool {
         !self.test(Flag::Mlocked) && !self.test(Flag::Unevictable)

@@ -138,8 +138,9 @@ impl List<'_> {
             return Some(Looked::Ended);
         }
         let waited_for = folio.test(Flag::WaitedFor);
-        let busy = folio.core.is_dirty() || folio.test(Flag::Writeback) || waited_for;
-        if busy && !again {
+        let busy = || folio.core.is_dirty() || folio.test(Flag::Writeback) || waited_for;
+        // folio_check_dirty_writeback()
+        if folio.is_of_file() && !again && busy() {
             self.count(|stat| stat.nr_dirty += nr);
         }
         if waited_for {

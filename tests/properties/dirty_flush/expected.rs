@@ -34,7 +34,7 @@ pub(super) fn expected(spec: &Spec) -> (Fate, Stat) {
         let fate = if nr > 1 { Fate::Kept } else { Fate::Dropped };
         return (fate, stat);
     }
-    // What is waited for is looked at once more, and counted as dirty until then.
+    // What is waited for is looked at once more. Of a file it is counted as dirty until then.
     let looks = 1 + u64::from(has(Flag::WaitedFor));
     stat.nr_scanned = nr * looks;
     if has(Flag::Mlocked) {
@@ -44,8 +44,10 @@ pub(super) fn expected(spec: &Spec) -> (Fate, Stat) {
         stat.nr_activate = nr;
         return (Fate::Activated, stat);
     }
-    let known_dirty = spec.dirty || has(Flag::Writeback);
-    stat.nr_dirty = nr * (looks - 1 + u64::from(known_dirty));
+    if spec.mapping == Mapping::File {
+        let known_dirty = spec.dirty || has(Flag::Writeback);
+        stat.nr_dirty = nr * (looks - 1 + u64::from(known_dirty));
+    }
     if has(Flag::Writeback) {
         stat.nr_writeback = nr;
         stat.nr_activate = nr;
@@ -77,10 +79,6 @@ pub(super) fn expected(spec: &Spec) -> (Fate, Stat) {
         return (Fate::Kept, stat);
     }
     stat.nr_reclaimed = nr;
-    if dirty && spec.write == Write::Split {
-        // All but the first come to the list by themselves, dirty.
-        stat.nr_dirty += nr - 1;
-    }
     (Fate::Reclaimed, stat)
 }
 

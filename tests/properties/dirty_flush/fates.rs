@@ -124,7 +124,6 @@ impl What {
         let waited_for = u64::from(spec.flags.contains(&Flag::WaitedFor));
         let seen = Stat {
             nr_scanned: nr * (1 + waited_for),
-            nr_dirty: nr * (u64::from(spec.dirty) + waited_for),
             ..Stat::default()
         };
         let activated = Stat {
