@@ -17,6 +17,7 @@
 //! | [`list`]                         | `shrink_folio_list()`, mm/vmscan.c: the port            |
 //! | [`batch`], `together`            | the same by batches, by this series: the port, the loop |
 //! | [`stop`]                         | how a batch is unmapped, by this series                 |
+//! | `lazyfree`                       | what unmapping makes of lazyfree folios                 |
 //! | [`pageout`]                      | `pageout()`, `__remove_mapping()`, same file            |
 //!
 //! A folio has one PTE, which maps all of it: its PTE, or the PMD of a large one. [`crate::unmap`]
@@ -70,6 +71,7 @@ use std::{
 
 pub mod batch;
 mod invariant;
+mod lazyfree;
 pub mod list;
 pub mod meanwhile;
 pub mod of_file;
@@ -108,8 +110,8 @@ pub struct Folio {
     stored: PlainUsize,
     freed: PlainUsize,
     gone: PlainMutex<Gone>,
-    /// Whether it is not in the swap cache yet. Changed by the thread that has it locked and isolated.
-    wants_swap: PlainBool,
+    /// Whether it is anonymous, and has no slots. Changed by the thread that has it locked and isolated.
+    no_slots: PlainBool,
     cgroup: u8,
     /// What a split makes of it.
     tails: Range<usize>,
@@ -125,14 +127,18 @@ const MAPPINGS: [Option<Mapping>; 4] = [
 impl Folio {
     fn new(pfn: usize, spec: &Spec, tails: Range<usize>) -> Self {
         let core = folio::Folio::new(pfn, spec.nr as usize);
-        core.get(spec.nr as i32);
+        let lazyfree = spec.is_lazyfree();
+        if !lazyfree {
+            core.get(spec.nr as i32);
+        }
+        core.get(i32::from(spec.flags.contains(&Flag::Held)));
         if spec.flags.contains(&Flag::Lru) {
             core.put_refs(1);
         }
         core.get(i32::from(spec.flags.contains(&Flag::Private)));
         let mapped = i32::from(spec.pte.is_some());
         core.get(mapped * spec.nr as i32);
-        if spec.mapping != Mapping::File {
+        if spec.mapping != Mapping::File && !lazyfree {
             core.set_swapbacked();
         }
         if spec.mapping == Mapping::Swap {
@@ -160,11 +166,11 @@ impl Folio {
             stored: PlainUsize::new(0),
             freed: PlainUsize::new(0),
             gone: PlainMutex::new(Gone::No),
-            wants_swap: PlainBool::new(spec.wants_swap()),
+            no_slots: PlainBool::new(spec.has_no_slots()),
             cgroup: spec.cgroup,
             tails,
         };
-        folio.set_mapping(Some(spec.mapping));
+        folio.set_mapping((!lazyfree).then_some(spec.mapping));
         folio
     }
 
@@ -202,13 +208,14 @@ impl Folio {
 
     /// `folio_wants_swap()`, mm/vmscan.c, by this series.
     fn wants_swap(&self) -> bool {
-        self.wants_swap.load(SeqCst)
+        self.no_slots.load(SeqCst) && self.core.is_swapbacked()
     }
 
     /// Gives it slots, if it has none: whether that was so.
     fn alloc_swap(&self) -> bool {
-        let wanted = self.wants_swap.swap(false, SeqCst);
+        let wanted = self.wants_swap();
         if wanted {
+            self.no_slots.store(false, SeqCst);
             self.core.mark_dirty();
         }
         wanted
@@ -384,18 +391,26 @@ impl Machine {
 
     /// Unmaps a folio that is locked, and owes the flush.
     pub fn try_to_unmap(&self, index: usize, deferred: &Deferred) {
-        self.unmap(index, |batched, was| {
+        let flush = |batched: &mut Batched, was| {
             deferred.set_pending(index, was);
             batched.set_pending();
+        };
+        self.unmap(index, flush, |folio| {
+            !folio.is_lazyfree() || self.discards(index)
         });
     }
 
     /// Unmaps a folio that is locked, and flushes at once.
     fn unmap_and_flush(&self, index: usize) {
-        self.unmap(index, |_, _| self.cpus.flush_page(index));
+        self.unmap(index, |_, _| self.cpus.flush_page(index), |_| true);
     }
 
-    fn unmap(&self, index: usize, flush: impl FnOnce(&mut Batched, u64)) {
+    fn unmap(
+        &self,
+        index: usize,
+        flush: impl FnOnce(&mut Batched, u64),
+        goes: impl FnOnce(&Folio) -> bool,
+    ) {
         let folio = self.folio(index);
         let mut ptl = self.lock_ptes();
         if self.table.ptep_get(index) & PRESENT == 0 || folio.test(Flag::Stuck) {
@@ -405,6 +420,10 @@ impl Machine {
         flush(&mut ptl, was);
         if was & DIRTY != 0 {
             folio.core.mark_dirty();
+        }
+        if !goes(folio) {
+            self.table.set(index, was);
+            return;
         }
         if folio.mapping() == Some(Mapping::Swap) {
             self.table.set(index, swp_pte(index, SWP_EXCLUSIVE));

@@ -17,8 +17,8 @@
 //!
 //! Left out: the locks of rmap walks, by trylock, without which a folio stays mapped ([`Flag::Stuck`]
 //! is that); the flush of large folios on arm64; slots but for whether there are some: those that one
-//! brings who goes alone are for him; that a large one is split for want of slots; dirty folios of
-//! files, which C leaves mapped; `may_enter_fs()`, lazyfree and the swap cluster's lock.
+//! brings who goes alone are for him; that a large one is split for want of slots;
+//! `may_enter_fs()` and the swap cluster's lock.
 
 // Ports promise what is in their traits' Safety sections.
 #![allow(unsafe_code)]
@@ -30,7 +30,6 @@ use super::{
     },
     report::{
         Event,
-        Fate,
         Window, //
     },
     stop::Stop,
@@ -40,7 +39,8 @@ use mm_batch::{
     batch::FolioBatch,
     folio_batch::{
         unmap_anon_folios,
-        unmap_file_folios, //
+        unmap_file_folios,
+        unmap_lazyfree_folios, //
     }, //
 };
 use std::cell::Cell;
@@ -97,6 +97,11 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
 
     fn alloc_swap(&self) {
         assert!(self.asked.get(), "folios get slots that may be in use");
+        for index in self.folios() {
+            if self.list.leaves_mapped(index) {
+                self.activate(index);
+            }
+        }
         let mut left = self.folios();
         left.retain(|&index| self.list.folio(index).wants_swap());
         // None of them gets any, but the first by itself.
@@ -111,9 +116,10 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
         let placed = |&index: &usize| !self.list.folio(index).wants_swap();
         let all_placed = folios.iter().all(placed);
         assert!(all_placed, "a folio without slots is unmapped");
-        let unmap = |stop: Stop<'_>| match stop.is_anon() {
-            true => unmap_anon_folios(stop),
-            false => unmap_file_folios(stop),
+        let unmap = |stop: Stop<'_>| match stop.folio(stop.first) {
+            first if !first.anon => unmap_file_folios(stop),
+            first if first.is_lazyfree() => unmap_lazyfree_folios(stop),
+            _ => unmap_anon_folios(stop),
         };
         self.list
             .machine
@@ -131,13 +137,18 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
         let mut clean = Vec::new();
         for index in self.folios() {
             let folio = self.list.folio(index);
-            if self.list.machine.mapped(index) {
+            let nr = u64::from(folio.nr());
+            if self.list.machine.mapped(index) && folio.wants_swap() {
+                // It was lazyfree, and is not any more.
+                self.list.single_out(index);
+                self.list.count(|stat| stat.nr_lazyfree_fail += nr);
+                self.list.unmap_failed(index);
+            } else if self.list.machine.mapped(index) {
                 self.again(index, true);
             } else if folio.core.anon.maybe_dma_pinned() {
                 self.activate(index);
             } else if folio.core.is_dirty() {
                 if !folio.core.is_swapbacked() {
-                    let nr = u64::from(folio.nr());
                     self.list.count(|stat| stat.nr_immediate += nr);
                     self.activate(index);
                 }
@@ -147,7 +158,7 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
                 clean.push(index);
             } else {
                 self.list.single_out(index);
-                self.list.end_locked(index, Fate::Kept);
+                self.list.free_clean(index);
             }
         }
         self.list.remove_together(clean);

@@ -21,7 +21,7 @@
 //! written out though it may not be panics, as do two locks at once, a lock across a flush, a folio
 //! that waits for the writeback of another, and one that is in nobody's hands in the end.
 //!
-//! Left out: demotion, `folio_alloc_swap()` that fails, lazyfree, throttling; references beyond a
+//! Left out: demotion, `folio_alloc_swap()` that fails, throttling; references beyond a
 //! flag, and with them MGLRU, as its generations are in who asks for references, and in where the
 //! caller puts a folio that goes back, both behind the port.
 

@@ -9,6 +9,7 @@
 //! | `List::wait`                 | `shrink_wait()`, by this series                             |
 //! | `List::write_at_once`        | what 7.3 does with a dirty folio that it has unmapped       |
 //! | `List::pageout`              | `pageout()`, and what becomes of its result                 |
+//! | `List::leaves_mapped`        | `shrink_leave_mapped()`, of patches/fixes/                  |
 //! | `List::unmapped`             | `unmapped` of `struct shrink_ctx`, by this series           |
 //! | `remove_mapping()`           | `__remove_mapping()`                                        |
 //! | `List::free_batch`           | `free_folios`, each time that it is full, and in the end    |
@@ -17,8 +18,7 @@
 //! What is written is the content at this moment, and never again: `swap_writeout()` reads it.
 //!
 //! Left out: as of [`super::list`]; I/O (one is begun, and does not end), `may_enter_fs()` and
-//! `may_writepage`, by which a dirty folio is put back as one that is pinned is; that a dirty folio
-//! of a file is not unmapped (patches/fixes/0009): here it is, as one that is dirty by its PTE alone.
+//! `may_writepage`, by which a dirty folio is put back as one that is pinned is.
 
 use super::{
     list::List,
@@ -178,10 +178,18 @@ impl List<'_> {
     pub(super) fn unmap_placed(&self, index: usize) -> Looked {
         let (machine, folio) = (self.machine, self.folio(index));
         let nr = u64::from(folio.nr());
+        if self.leaves_mapped(index) {
+            self.activate(index);
+            return Looked::Ended;
+        }
         if machine.mapped(index) {
+            let was_lazyfree = folio.is_lazyfree();
             machine.try_to_unmap(index, &self.deferred);
             self.unmapped.set(Some(index));
             if machine.mapped(index) {
+                if was_lazyfree && !folio.is_lazyfree() {
+                    self.count(|stat| stat.nr_lazyfree_fail += nr);
+                }
                 self.unmap_failed(index);
                 return Looked::Ended;
             }
@@ -194,12 +202,23 @@ impl List<'_> {
             self.free_clean(index);
             return Looked::Ended;
         }
-        if folio.mapping() == Some(Mapping::File) {
+        if folio.is_of_file() || folio.is_lazyfree() {
+            // A folio of a file has become dirty by its PTE.
             self.count(|stat| stat.nr_immediate += nr);
             self.activate(index);
             return Looked::Ended;
         }
         Looked::Dirty
+    }
+
+    /// Whether a folio is left to flushers, and mapped: it is counted then.
+    pub(super) fn leaves_mapped(&self, index: usize) -> bool {
+        let folio = self.folio(index);
+        let leaves = folio.is_of_file() && folio.core.is_dirty();
+        if leaves {
+            self.count(|stat| stat.nr_immediate += u64::from(folio.nr()));
+        }
+        leaves
     }
 
     pub(super) fn no_other_references(&self, index: usize) -> bool {
@@ -305,15 +324,25 @@ impl List<'_> {
         true
     }
 
-    /// Frees a folio that is clean, and locked, or keeps it.
-    fn free_clean(&self, index: usize) {
+    /// Frees a folio that is clean or given up, and locked, or keeps it.
+    pub(super) fn free_clean(&self, index: usize) {
         let (folio, nr) = (self.folio(index), self.folio(index).nr());
         // filemap_release_folio()
         if folio.test_and_clear(Flag::Private) {
             self.machine.put(index, 1);
         }
-        if folio.mapping().is_none() || !self.remove_mapping(index) {
+        let lazyfree = folio.is_lazyfree();
+        let removed = if lazyfree {
+            // Nobody can read it any more, be it dirty or not.
+            folio.core.ref_freeze(1)
+        } else {
+            folio.mapping().is_some() && self.remove_mapping(index)
+        };
+        if !removed {
             return self.end_locked(index, Fate::Kept);
+        }
+        if lazyfree {
+            self.charge(&[index], |of, nr| of.lazyfreed += nr);
         }
         self.end_locked(index, Fate::Reclaimed);
         self.reclaimed(index, nr);

@@ -4,13 +4,17 @@
 //!
 //! | here                | in 7.3, mm/vmscan.c                                                 |
 //! |---------------------|---------------------------------------------------------------------|
-//! | [`Stat`]            | `struct reclaim_stat`, `sc->nr_scanned`, `nr_reclaimed`              |
+//! | [`Stat`]            | `struct reclaim_stat`, `sc->nr_scanned`, `nr_reclaimed`             |
 //! | [`Stat::pgrotate`]  | `PGROTATE_ANON`, `PGROTATE_FILE` of `shrink_inactive_list()`        |
+//! | [`Charges`]         | what C counts by cgroup                                             |
 //!
-//! A list is of one node, as its `struct pglist_data` is; of several cgroups it is where
-//! `MADV_PAGEOUT` made it. [`Charges`] has what C counts by cgroup.
+//! A list is of several cgroups where `MADV_PAGEOUT` made it. It is of one node, as its `struct
+//! pglist_data` is: `reclaim_pages()` makes a list of each run of folios of one node, and an LRU list
+//! is one node's. So what is counted of a list is counted by node, and [`Charges`] by both.
 //!
-//! Left out: whether a counter is of files or of anonymous memory.
+//! Left out: whether a counter is of files or of anonymous memory; `nr_unqueued_dirty` and
+//! `nr_congested`, which throttle; `NR_ANON_MAPPED` and `NR_FILE_MAPPED`, which rmap counts, and of
+//! which a KUnit case asks.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +39,7 @@ pub struct Stat {
     pub nr_reclaimed: u64,
     pub nr_activate: u64,
     pub nr_unmap_fail: u64,
+    pub nr_lazyfree_fail: u64,
     pub nr_ref_keep: u64,
     pub nr_writeback: u64,
     pub nr_immediate: u64,
@@ -59,6 +64,8 @@ pub struct Charges {
     pub written: u64,
     /// They have left `NR_FILE_PAGES`, or `NR_SWAPCACHE`.
     pub uncached: u64,
+    /// `PGLAZYFREED`.
+    pub lazyfreed: u64,
     /// They are charged to it no more.
     pub uncharged: u64,
 }

@@ -59,6 +59,11 @@ pub enum Flag {
     NoSlots,
     /// It has buffers, of its file system, and a reference of them: `folio_test_private()`.
     Private,
+    /// `MADV_FREE` has given it up, so it has no slots: `folio_test_lazyfree()`. (So it is of anonymous
+    /// folios alone, whatever this says.)
+    Lazyfree,
+    /// Somebody has a reference of it, and keeps it.
+    Held,
 }
 
 /// A folio as a test wants it.
@@ -85,8 +90,13 @@ pub struct Spec {
 }
 
 impl Spec {
-    pub(super) fn wants_swap(&self) -> bool {
-        self.mapping == Mapping::Swap && self.flags.contains(&Flag::NoSlots)
+    pub(super) fn is_lazyfree(&self) -> bool {
+        self.mapping == Mapping::Swap && self.flags.contains(&Flag::Lazyfree)
+    }
+
+    pub(super) fn has_no_slots(&self) -> bool {
+        let no_slots = self.flags.contains(&Flag::NoSlots);
+        self.is_lazyfree() || self.mapping == Mapping::Swap && no_slots
     }
 
     /// A dirty page that is mapped nowhere, and that nothing is known of.

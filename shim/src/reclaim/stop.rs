@@ -6,7 +6,7 @@
 //! | here                             | in 7.3, mm/rmap.c, by this series                           |
 //! |----------------------------------|-------------------------------------------------------------|
 //! | [`Machine::try_to_unmap_folios`] | `try_to_unmap_folios()`, `try_to_unmap_folios_one()`        |
-//! | [`Stop`]'s methods               | `ttu_folios_*()`                                            |
+//! | [`Stop`]'s methods               | `ttu_folios_*()`; of lazyfree folios: `super::lazyfree`     |
 //!
 //! All PTEs are in one page table, so a batch has a stop for each kind of its folios, and one for
 //! each folio that is not unmapped with others.
@@ -64,7 +64,7 @@ pub struct Stop<'m> {
     folios: &'m [usize],
     /// Those that are mapped, and whose rmap was not walked yet.
     todo: &'m Cell<u32>,
-    first: usize,
+    pub(super) first: usize,
     ptl: RefCell<MutexGuard<'m, Batched>>,
     /// PTEs as they were cleared.
     words: RefCell<Vec<u64>>,
@@ -100,21 +100,26 @@ impl Machine {
     }
 }
 
-impl Stop<'_> {
-    fn folio(&self, i: usize) -> &Folio {
+impl<'m> Stop<'m> {
+    pub(super) fn folio(&self, i: usize) -> &'m Folio {
         self.machine.folio(self.folios[i])
     }
 
-    /// Whether the folio whose rmap is walked is anonymous.
-    pub fn is_anon(&self) -> bool {
-        self.folio(self.first).anon
+    pub(super) fn extra_refs(&self, i: usize) -> i32 {
+        self.machine.extra_refs(self.folios[i])
     }
 
-    /// Of one file, or anonymous and in the swap cache: what can be unmapped at all.
-    fn kind(&self, i: usize) -> Option<Mapping> {
+    /// Of one file, anonymous and in the swap cache, or lazyfree and in none: what can be unmapped at
+    /// all.
+    fn kind(&self, i: usize) -> Option<Option<Mapping>> {
         let folio = self.folio(i);
         let mapping = folio.mapping();
-        mapping.filter(|&mapping| folio.anon == (mapping == Mapping::Swap))
+        let known = match mapping {
+            Some(Mapping::Swap) => folio.anon,
+            Some(Mapping::Shmem | Mapping::File) => !folio.anon,
+            None => folio.is_lazyfree(),
+        };
+        known.then_some(mapping)
     }
 
     fn can_be_unmapped(&self, i: usize) -> bool {

@@ -15,6 +15,7 @@ const SCANNED: Stat = Stat {
     nr_reclaimed: 0,
     nr_activate: 0,
     nr_unmap_fail: 0,
+    nr_lazyfree_fail: 0,
     nr_ref_keep: 0,
     nr_writeback: 0,
     nr_immediate: 0,
@@ -125,6 +126,110 @@ fn what_is_not_written() {
         ..ACTIVATED
     };
     assert_ends(of_a_file, Fate::Activated, stat);
+}
+
+/// Whether it is dirty before it is unmapped, or becomes so by its PTE.
+#[test]
+fn what_is_left_to_flushers() {
+    for known in [true, false] {
+        let spec = Spec {
+            mapping: Mapping::File,
+            dirty: known,
+            ..dirty(NR)
+        };
+        let machine = Machine::new(NR_CPUS, &[spec]);
+        let nr_dirty = if known { PAGES } else { 0 };
+        let stat = Stat {
+            nr_immediate: PAGES,
+            nr_dirty,
+            ..ACTIVATED
+        };
+        let flushes = usize::from(!known);
+        assert_eq!(shrink(&machine), (Fate::Activated, stat, flushes));
+        assert_eq!(machine.mapped(0), known);
+        assert!(machine.folio(0).core.is_dirty());
+    }
+}
+
+fn lazyfree(flags: &[Flag]) -> Spec {
+    Spec {
+        pte: Some(WRITE),
+        dirty: false,
+        flags: [&[Flag::Lazyfree], flags].concat(),
+        ..dirty(NR)
+    }
+}
+
+/// It goes nowhere. One that is dirty, which it is not even asked about, is nobody's.
+#[test]
+fn what_is_discarded() {
+    let discarded = Stat {
+        nr_reclaimed: PAGES,
+        ..SCANNED
+    };
+    assert_ends(lazyfree(&[]), Fate::Reclaimed, discarded);
+    let unmapped = |dirty| Spec {
+        pte: None,
+        translated: false,
+        dirty,
+        ..lazyfree(&[])
+    };
+    assert_ends(unmapped(false), Fate::Reclaimed, discarded);
+    let left = Stat {
+        nr_immediate: PAGES,
+        ..ACTIVATED
+    };
+    assert_ends(unmapped(true), Fate::Activated, left);
+}
+
+/// By a PTE or by whoever had a reference: it is as any anonymous folio, and in use. One that somebody
+/// has is as it was.
+#[test]
+fn what_is_not_discarded() {
+    let failed = Stat {
+        nr_unmap_fail: PAGES,
+        ..ACTIVATED
+    };
+    let written_to = Stat {
+        nr_lazyfree_fail: PAGES,
+        ..failed
+    };
+    let by_its_pte = Spec {
+        pte: Some(WRITE | DIRTY),
+        ..lazyfree(&[])
+    };
+    let by_others = |flags| Spec {
+        dirty: true,
+        ..lazyfree(flags)
+    };
+    let ends = [
+        (by_its_pte, written_to),
+        (by_others(&[]), written_to),
+        (by_others(&[Flag::Held]), written_to),
+        (lazyfree(&[Flag::Held]), failed),
+        (lazyfree(&[Flag::Stuck]), failed),
+    ];
+    for (spec, stat) in ends {
+        let machine = Machine::new(NR_CPUS, std::slice::from_ref(&spec));
+        let (fate, got, _) = shrink(&machine);
+        assert_eq!((fate, got), (Fate::Activated, stat), "{spec:?}");
+        let is_swapbacked = machine.folio(0).core.is_swapbacked();
+        assert_eq!(is_swapbacked, stat == written_to, "{spec:?}");
+        assert!(machine.mapped(0) && machine.pin_and_write(0).is_some());
+    }
+}
+
+/// Memory failure discards it in any case.
+#[test]
+fn what_is_discarded_as_it_is_poisoned() {
+    let poisoned = Spec {
+        nr: 1,
+        pte: Some(WRITE | DIRTY),
+        ..lazyfree(&[Flag::Poisoned])
+    };
+    let machine = Machine::new(NR_CPUS, &[poisoned]);
+    assert_eq!(shrink(&machine), (Fate::Dropped, Stat::default(), 0));
+    assert!(!machine.mapped(0) && machine.folio(0).is_freed());
 }
 
 #[test]

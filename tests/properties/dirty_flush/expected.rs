@@ -14,6 +14,7 @@ pub(super) fn add(a: Stat, b: Stat) -> Stat {
         nr_reclaimed: a.nr_reclaimed + b.nr_reclaimed,
         nr_activate: a.nr_activate + b.nr_activate,
         nr_unmap_fail: a.nr_unmap_fail + b.nr_unmap_fail,
+        nr_lazyfree_fail: a.nr_lazyfree_fail + b.nr_lazyfree_fail,
         nr_ref_keep: a.nr_ref_keep + b.nr_ref_keep,
         nr_writeback: a.nr_writeback + b.nr_writeback,
         nr_immediate: a.nr_immediate + b.nr_immediate,
@@ -57,6 +58,14 @@ pub(super) fn expected(spec: &Spec) -> (Fate, Stat) {
         stat.nr_ref_keep = nr;
         return (Fate::Kept, stat);
     }
+    let left_to_flushers = Stat {
+        nr_immediate: nr,
+        nr_activate: nr,
+        ..stat
+    };
+    if spec.dirty && spec.mapping == Mapping::File {
+        return (Fate::Activated, left_to_flushers);
+    }
     if spec.pte.is_some() && has(Flag::Stuck) {
         stat.nr_unmap_fail = nr;
         stat.nr_activate = nr;
@@ -64,9 +73,7 @@ pub(super) fn expected(spec: &Spec) -> (Fate, Stat) {
     }
     let dirty = spec.dirty || spec.pte.is_some_and(|pte| pte & DIRTY != 0);
     if dirty && spec.mapping == Mapping::File {
-        stat.nr_immediate = nr;
-        stat.nr_activate = nr;
-        return (Fate::Activated, stat);
+        return (Fate::Activated, left_to_flushers);
     }
     if dirty && spec.write == Write::Refused {
         stat.nr_activate = nr;

@@ -60,6 +60,7 @@ fn spec() -> impl Strategy<Value = Spec> {
             Flag::WaitedFor,
             Flag::NoSlots,
             Flag::Private,
+            Flag::Held,
         ])
         .prop_map(Some)
     ];
@@ -70,6 +71,7 @@ fn spec() -> impl Strategy<Value = Spec> {
         1 => Just(Write::Failed),
         1 => Just(Write::Split)
     ];
+    let lazyfree = prop::bool::weighted(0.3);
     let locked = prop::bool::weighted(0.05);
     (
         nr,
@@ -77,16 +79,19 @@ fn spec() -> impl Strategy<Value = Spec> {
         pte,
         any::<bool>(),
         any::<bool>(),
-        locked,
+        (locked, lazyfree),
         flag,
         write,
         0u8..3,
     )
         .prop_map(
-            |(nr, mapping, pte, translated, dirty, locked, flag, write, cgroup)| {
+            |(nr, mapping, pte, translated, dirty, (locked, lazyfree), flag, write, cgroup)| {
                 let split = write == Write::Split && (mapping != Mapping::Shmem || nr != 4);
-                // Buffers are of files.
-                let flag = flag.filter(|&flag| flag != Flag::Private || mapping == Mapping::File);
+                let lazyfree = lazyfree && mapping == Mapping::Swap;
+                let flag = flag.filter(|&flag| may_be(flag, mapping, lazyfree));
+                // Who has it locked has a reference, of which there may be no other one.
+                let held = (lazyfree && locked).then_some(Flag::Held);
+                let lazyfree = lazyfree.then_some(Flag::Lazyfree);
                 Spec {
                     mapping,
                     nr,
@@ -94,12 +99,22 @@ fn spec() -> impl Strategy<Value = Spec> {
                     translated: translated && pte.is_some(),
                     dirty,
                     locked,
-                    flags: flag.into_iter().collect(),
+                    flags: flag.into_iter().chain(lazyfree).chain(held).collect(),
                     write: if split { Write::Done } else { write },
                     cgroup,
                 }
             },
         )
+}
+
+/// Whether there are such folios.
+fn may_be(flag: Flag, mapping: Mapping, lazyfree: bool) -> bool {
+    match flag {
+        Flag::Private => mapping == Mapping::File,
+        // It is written by nobody, and of no file.
+        Flag::Writeback | Flag::WaitedFor | Flag::Unevictable => !lazyfree,
+        _ => true,
+    }
 }
 
 /// Lists of any length that C makes, and of one that is likely.
@@ -155,26 +170,28 @@ fn dirty() -> Spec {
 proptest! {
     #![proptest_config(crate::cases(1024))]
 
-    /// Fates, counters, by cgroup too, and contents are those of C's loop, which flushes for each that
-    /// is dirty. The order in which folios go back to the LRU lists is the same but within a batch,
-    /// and but for those that end while one is collected.
+    /// Fates, counters, by cgroup too, what is mapped and what is dirty are those of C's loop, which
+    /// flushes for each that is dirty. The order in which folios go back to the LRU lists is the same
+    /// but within a batch, and but for those that end while one is collected.
     #[test]
     fn a_batch_ends_as_one_by_one(specs in specs()) {
         let of = |shrink: fn(List<'_>) -> Report| {
             let machine = Machine::new(NR_CPUS, &specs);
             let report = shrink(List::new(&machine, 0..specs.len()));
-            let folios = (0..machine.nr_folios()).map(|index| machine.folio(index));
-            let stored: Vec<_> = folios
-                .map(|folio| (folio.is_freed(), folio.core.is_dirty()))
-                .collect();
-            (report, stored)
+            let left = |index| {
+                let folio = machine.folio(index);
+                let flags = (folio.core.is_dirty(), folio.core.is_swapbacked());
+                (folio.is_freed(), machine.mapped(index), flags)
+            };
+            let left: Vec<_> = (0..machine.nr_folios()).map(left).collect();
+            (report, left)
         };
-        let (batched, stored) = of(|list| list.shrink_together(|batch, nr| shrink_batch(batch, nr)));
-        let (single, stored_singly) = of(|list| list.shrink_unbatched());
+        let (batched, left) = of(|list| list.shrink_together(|batch, nr| shrink_batch(batch, nr)));
+        let (single, left_singly) = of(|list| list.shrink_unbatched());
         prop_assert_eq!(&batched.fates, &single.fates);
         prop_assert_eq!(batched.stat, single.stat);
         prop_assert_eq!(&batched.cgroups, &single.cgroups);
-        prop_assert_eq!(stored, stored_singly);
+        prop_assert_eq!(left, left_singly);
         let whole = |&index: &usize| index < specs.len();
         let back: Vec<_> = single.back.iter().copied().filter(whole).collect();
         prop_assert!(back.is_sorted(), "{back:?}");

@@ -120,6 +120,22 @@ fn unmap_reclaimed_file(machine: &Machine, watch: &Watch<'_>) {
     });
 }
 
+fn unmap_reclaimed_lazyfree(machine: &Machine, watch: &Watch<'_>) {
+    machine.try_to_unmap_folios(&[0], &Deferred::default(), |port| {
+        unmap_lazyfree_folios(Watched { port, watch })
+    });
+}
+
+/// Given up, and written to since.
+fn reclaimed_lazyfree() -> Machine {
+    let spec = Spec {
+        pte: Some(WRITE | DIRTY),
+        flags: vec![Flag::Lazyfree],
+        ..Spec::page_of(Mapping::Swap)
+    };
+    Machine::new(1, &[spec])
+}
+
 /// Pinned, and dirty by its PTE.
 fn reclaimed_and_pinned() -> Machine {
     let machine = dirty_of(Mapping::Swap);
@@ -169,6 +185,10 @@ orders! {
         referenced,
         redirtied,
         set_swapbacked;
+    Nothing, ports_of_reclaimed_lazyfree: reclaimed_lazyfree(), unmap_reclaimed_lazyfree =>
+        referenced,
+        redirtied,
+        set_swapbacked;
     Nothing, ports_of_folios_together: dirty(), shrink =>
         check_references,
         alloc_swap,
@@ -188,6 +208,11 @@ orders! {
         vanish;
     All, ports_that_order_lazyfree_folios: two(false, Layout::anonymous(2)), unmap_lazyfree =>
         smp_mb;
+    All, ports_that_order_reclaimed_lazyfree: reclaimed_lazyfree(), unmap_reclaimed_lazyfree =>
+        smp_mb;
+    Reads, ports_that_order_reads_of_reclaimed_lazyfree:
+        reclaimed_lazyfree(), unmap_reclaimed_lazyfree =>
+        smp_rmb;
     Reads, ports_that_order_reads_of_lazyfree: two(false, Layout::anonymous(2)), unmap_lazyfree =>
         smp_rmb;
     All, ports_that_order_folios_together: dirty(), shrink =>
