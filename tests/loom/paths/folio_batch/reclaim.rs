@@ -6,7 +6,8 @@
 //! Where each store must be found is `Machine::assert_nothing_lost()`.
 //!
 //! Three racers have too many steps beside all of a batch: they are explored up to a bound. What they
-//! are made of is explored exhaustively, by models of its own.
+//! are made of is explored exhaustively, by models of its own. Another reclaimer, for one, isolates a
+//! folio or finds it isolated, and has one of his own beside the batch.
 
 use crate::paths::dirty_flush::folio;
 use mm_batch::folio_batch::shrink_batch;
@@ -351,6 +352,38 @@ fn folio_batch_beside_another_reclaimer() {
         let others = other.join().expect("the other reclaimer panicked");
         assert_eq!(others, Fate::Reclaimed);
         outcomes.saw(ended(&machine, &report));
+    });
+}
+
+/// Another reclaimer finds the first isolated: it has a reference for a moment, and no more. All of
+/// it takes more than five minutes.
+#[test]
+fn folio_batch_another_finds_one_isolated() {
+    against(
+        Bound::Preemptions(3),
+        Racing::Throughout,
+        || two_of(Mapping::Swap),
+        |machine| assert!(!machine.isolate(0)),
+        &[RECLAIMED, FIRST_KEPT],
+    );
+}
+
+/// Another reclaimer has isolated the first, and reclaims it by itself. Reclaim by batches finds that,
+/// with a reference for a moment, and has a batch of the second alone.
+#[test]
+fn folio_batch_finds_one_isolated() {
+    check(Bound::Exhaustive, &[RECLAIMED, FIRST_KEPT], |outcomes| {
+        let machine = Arc::new(Machine::new(1, &two_of(Mapping::Swap)));
+        let theirs = machine.clone();
+        let other = thread::spawn(move || List::new(&theirs, [0]).shrink_unbatched().fates[&0]);
+        assert!(!machine.isolate(0));
+        let report = shrink(List::new(&machine, [1]));
+        let others = other.join().expect("the other reclaimer panicked");
+        assert_eq!(ended(&machine, &report), OTHERS);
+        outcomes.saw(match others {
+            Fate::Reclaimed => RECLAIMED,
+            _ => FIRST_KEPT,
+        });
     });
 }
 
