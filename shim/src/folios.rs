@@ -15,15 +15,15 @@
 //! What a port's method asks of its caller is checked, folio by folio: one that is cleared and
 //! was not found, restored and is not cleared, written as a swap entry and not counted, and so on,
 //! panics; so does a stop that ends with a folio half done. What is beyond the VMA, in the same
-//! page table, are PTEs of another one.
+//! page table, are PTEs of another one, which may be walked as well: a folio is unmapped where all
+//! of it is in one.
 //!
 //! Neighbours in the swap cache are counted for all or none, as in C, but each under a lock of its
 //! own: others may see a count that is taken back.
 //!
-//! Left out: several VMAs of an mm, each of which is a stop of its own, cut at its end, as here (there
-//! are several mms, by [`Together::rmap_walk`]); what a flush does ([`crate::reclaim::stop`] has
-//! TLBs), groups of PTEs as of arm64, swapoff, mmu notifiers, a pin of a small folio that is
-//! counted by its references, KSM.
+//! Left out: VMAs of an mm that differ in more than where they are; what a flush does
+//! ([`crate::reclaim::stop`] has TLBs), groups of PTEs as of arm64, swapoff, mmu notifiers, a pin of a
+//! small folio that is counted by its references, KSM.
 
 // Ports promise what is in their traits' Safety sections.
 #![allow(unsafe_code)]
@@ -116,13 +116,14 @@ impl<'f> Together<'f> {
         at: usize,
         unmap: impl FnOnce(Stop<'_>) -> T,
     ) -> (T, Vec<Event>) {
-        let done = self.locked(mm, |_| Some(at), unmap);
+        let done = self.locked(mm, &mm.layout.vma, |_| Some(at), unmap);
         done.expect("the PTE was given")
     }
 
     fn locked<T>(
         &self,
         mm: &Mm,
+        vma: &Range<usize>,
         find: impl FnOnce(&Mm) -> Option<usize>,
         unmap: impl FnOnce(Stop<'_>) -> T,
     ) -> Option<(T, Vec<Event>)> {
@@ -138,6 +139,7 @@ impl<'f> Together<'f> {
         let result = unmap(Stop {
             batch: self,
             mm,
+            vma,
             at,
             own: own.expect("a walk stops at a folio of the batch"),
             done: &done,
@@ -150,11 +152,11 @@ impl<'f> Together<'f> {
         Some((result, done.events.into_inner()))
     }
 
-    /// Unmaps the batch: for each folio that is mapped yet, and each mm that maps it, a stop at its
-    /// first PTE there. An rmap lock that somebody has is not waited for: false.
+    /// Unmaps the batch: for each folio that is mapped yet, and each VMA of an mm that maps it, a stop
+    /// at its first PTE there. An rmap lock that somebody has is not waited for: false.
     pub fn rmap_walk(
         &self,
-        mms: &[&Mm],
+        vmas: &[(&Mm, Range<usize>)],
         rmap: &BitLock,
         unmap: impl Fn(Stop<'_>) -> Option<FolioSet>,
     ) -> bool {
@@ -162,12 +164,12 @@ impl<'f> Together<'f> {
             return false;
         }
         for folio in self.folios {
-            let first = |mm: &Mm| {
-                let mut vma = mm.layout.vma.clone();
-                vma.find(|&at| maps(mm.table.ptep_get(at), folio))
-            };
-            for mm in mms {
-                self.locked(mm, first, &unmap);
+            for (mm, vma) in vmas {
+                let first = |mm: &Mm| {
+                    let mut vma = vma.clone();
+                    vma.find(|&at| maps(mm.table.ptep_get(at), folio))
+                };
+                self.locked(mm, vma, first, &unmap);
             }
         }
         rmap.unlock();
@@ -251,6 +253,7 @@ struct Done {
 pub struct Stop<'m> {
     batch: &'m Together<'m>,
     mm: &'m Mm,
+    vma: &'m Range<usize>,
     at: usize,
     own: usize,
     done: &'m Done,
@@ -259,9 +262,9 @@ pub struct Stop<'m> {
 impl Stop<'_> {
     /// The VMA's PTEs in this page table.
     fn reach(&self) -> Range<usize> {
-        let layout = &self.mm.layout;
-        let table = self.at / layout.table * layout.table;
-        table.max(layout.vma.start)..(table + layout.table).min(layout.vma.end)
+        let nr = self.mm.layout.table;
+        let table = self.at / nr * nr;
+        table.max(self.vma.start)..(table + nr).min(self.vma.end)
     }
 
     /// Its PTEs, if all are here, in a row.

@@ -46,6 +46,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 
 mod reclaim;
+mod vmas;
 
 /// PTEs of a page table; there are two.
 const TABLE: usize = 16;

@@ -104,9 +104,8 @@ impl Two {
     fn unmap(&self) -> bool {
         let _locked = [self.locks[0].lock(), self.locks[1].lock()];
         let together = Together::new(&self.folios).ignoring_references();
-        together.rmap_walk(&[&self.mm, &self.child], &self.rmap, |stop| {
-            unmap_anon_folios(stop)
-        })
+        let vmas = [(&self.mm, 0..3), (&self.child, 0..3)];
+        together.rmap_walk(&vmas, &self.rmap, |stop| unmap_anon_folios(stop))
     }
 
     fn pin(&self, i: usize, write: bool) -> bool {
