@@ -276,7 +276,7 @@ impl<'f, L: FolioList> Locked<'f, L> {
     /// mapped again; 0 if something else was the reason.
     ///
     /// References are counted before `pageout()` asks whether the folio is dirty: a holder from
-    /// before may make it dirty until it drops its reference. Whoever finds it later, by the
+    /// before may make it dirty until it drops its reference. Who looks the folio up later, in the
     /// swap cache or by its page frame, needs the folio lock to write to it, and
     /// `__remove_mapping()` freezes the count before the folio is freed. A folio that was taken
     /// from its cache lacks the references of that, and is kept; the last one is dropped

@@ -5,9 +5,9 @@
 //!
 //! Where each store must be found is `Machine::assert_nothing_lost()`.
 //!
-//! Three racers have too many steps beside all of a batch: they are explored up to a bound. What they
-//! are made of is explored exhaustively, by models of its own. Another reclaimer, for one, isolates a
-//! folio or finds it isolated, and has one of his own beside the batch.
+//! Three racers have too many steps beside all of a batch: they are explored up to a bound. Models of
+//! their own explore their parts, all but one exhaustively: another reclaimer isolates a folio, or
+//! finds it isolated, or has a folio of its own beside the batch.
 
 use crate::paths::dirty_flush::folio;
 use mm_batch::folio_batch::shrink_batch;
