@@ -89,7 +89,7 @@ fn spec() -> impl Strategy<Value = Spec> {
                 let split = write == Write::Split && (mapping != Mapping::Shmem || nr != 4);
                 let lazyfree = lazyfree && mapping == Mapping::Swap;
                 let flag = flag.filter(|&flag| may_be(flag, mapping, lazyfree));
-                // Who has it locked has a reference, of which there may be no other one.
+                // The thread that has it locked has a reference.
                 let held = (lazyfree && locked).then_some(Flag::Held);
                 let lazyfree = lazyfree.then_some(Flag::Lazyfree);
                 Spec {

@@ -58,6 +58,11 @@ class Figures:
         return min(found), max(found)
 
 
+def timed_rows():
+    """What make time has, of all paths."""
+    return [row for path in PATHS.values() for row in path.timed]
+
+
 class Times:
     """What make time has measured: by row and mode, where mode c is of the kernel whose C a row's head names."""
 
@@ -80,18 +85,18 @@ class Times:
         found = self.ratios.get((row, over, head))
         return f"{found.median:.2f} ±{found.half_width:.0%}" if found else "-"
 
-    def of_off(self, counted):
-        """Mode -> what it takes of off, of the row whose instructions are counted as this one; the twin's of the off of
-        its own kernel. Empty if no row is.
+    def of_off(self, counted, metric=None):
+        """Mode -> what it takes of off, of the row whose instructions are this metric of that one; the twin's of the off
+        of its own kernel. Empty if no row is.
         """
-        row = next((timed.workload for path in PATHS.values() for timed in path.timed if timed.counted == counted), None)
+        row = next((timed.workload for timed in timed_rows() if (timed.counted, timed.metric) == (counted, metric)), None)
         kernels = {"C": ("c", "C"), "twin": ("c", "twin"), "Rust": ("rust", "C")}
         return {name: self.median(row, mode, head) / self.median(row, "off", head)
                 for name, (mode, head) in kernels.items() if self.median(row, mode, head)}
 
     def counted(self, row, figures):
         """How many times more instructions off takes than Rust, by the same row of an evaluation; None if it has none."""
-        timed = next(timed for path in PATHS.values() for timed in path.timed if timed.workload == row)
+        timed = next(timed for timed in timed_rows() if timed.workload == row)
         return figures.ratio(timed.counted, "off", "rust", timed.metric) if timed.counted else None
 
 

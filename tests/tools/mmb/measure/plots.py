@@ -26,10 +26,6 @@ WHOLES = {"batch-data-4k": "anonymous 4 KiB", "batch-ext4-4k-reclaim": "file 4 K
           "zero-2m-pmd": "anonymous 2 MiB"}
 
 
-# By what a picture shows, the rows of which make time has the same: all of reclaim, and ranges.
-TIMED = {"the function that changed": {"order9"}, "the whole call": WHOLES.keys() - {"vmalloc-p512-h1"}}
-
-
 def saved(figure, file):
     figure.savefig(file, transparent=True, metadata={"Date": None}, bbox_inches="tight")
     plt.close(figure)
@@ -66,7 +62,7 @@ def gain(figures, file):
         place, ticks = 0.0, []
         for row, name in rows.items():
             by_mode = modes_of(figures, row, metric(row))
-            in_time = figures["time"].of_off(row) if figures["time"] and row in TIMED[title] else {}
+            in_time = figures["time"].of_off(row, metric(row)) if figures["time"] else {}
             ticks.append((place + (len(by_mode) - 1) / 2, name))
             for mode, value in by_mode.items():
                 axis.barh(place, value, height=0.9, color=COLOURS[mode])

@@ -136,11 +136,11 @@ class Written(unittest.TestCase):
 
 class Rows(unittest.TestCase):
     def test_each_path_has_some(self):
-        self.assertEqual({row.path for row in uml.known()}, set(PATHS))
+        self.assertEqual({row.path for row in uml.timed_rows()}, set(PATHS))
 
     def test_instructions_beside_are_those_of_a_row_that_there_is(self):
         figures, declared = uml.Figures(uml.REPORTS["release"]), {row.workload: row for row in rows.ROWS}
-        for row in uml.known():
+        for row in uml.timed_rows():
             if row.counted:
                 counted = declared[row.counted]
                 self.assertIn(row.metric or counted.metric, (counted.metric, *counted.more), row.workload)
@@ -154,7 +154,7 @@ class Rows(unittest.TestCase):
             self.assertEqual(row.counted, row.workload)
 
     def test_required(self):
-        required = {row.workload: row.gain for row in uml.known() if row.gain}
+        required = {row.workload: row.gain for row in uml.timed_rows() if row.gain}
         self.assertEqual(required, {"batch-zero-4k": 1.25, "batch-data-4k": 1.15, "batch-anon-4k-forked": 1.25})
 
 

@@ -16,7 +16,7 @@ from ..kernel.kbuild import named_config, staged_build
 from ..kernel.tree import BETTER_C
 from ..paths import PATHS
 from . import evaluate, report, rows, timing
-from .figures import REPORTS, TIMES, Figures
+from .figures import REPORTS, TIMES, Figures, timed_rows
 from .kept import cpu, keep
 from .timing import shown, sure
 from .verdict import RESULT, judged
@@ -30,15 +30,11 @@ MEMORY, DISK_MIB = 512, 128
 SWAP = "brd.rd_nr=1 brd.rd_size=98304"
 
 
-def known():
-    return [row for path in PATHS.values() for row in path.timed]
-
-
 def asked():
     evaluate.refuse_debug()
     if named_config():
         raise Error("make time has one configuration, and C's twins besides", "leave CONFIG= out")
-    return evaluate.chosen_rows(known())
+    return evaluate.chosen_rows(timed_rows())
 
 
 @contextmanager
@@ -135,7 +131,7 @@ def time(scale):
     steps.done()
     lines = [(row, found["C"][row], found["twin"][row]) for row in selected]
     data = results(kernels[0].build, measured, lines, scale)
-    where = TOP / (TIMES if scale == "full" and len(selected) == len(known()) else "out/time")
+    where = TOP / (TIMES if scale == "full" and len(selected) == len(timed_rows()) else "out/time")
     text = text_table(table(lines)) + "\n" + said(data)
     print(text)
     say(f"written: {where}/: {', '.join(keep(where, data, text))}")

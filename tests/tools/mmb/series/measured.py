@@ -107,7 +107,8 @@ def of_change(rows):
 
 def paragraphs(path):
     """Patch -> its figures, of those of a folder that have some."""
-    found = {patch: of_change(changes()[patch]) for patch in EVERYWHERE.get(path, ()) if patch in changes()}
+    rows = changes()
+    found = {patch: of_change(rows[patch]) for patch in EVERYWHERE.get(path, ()) if patch in rows}
     if measured := MEASURED.get(path):
         found[measured.patch] = paragraph(measured)
     return found

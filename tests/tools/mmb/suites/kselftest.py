@@ -52,31 +52,30 @@ class Guest:
         for file in payload.selftests(build):
             shutil.copy(file, self.programs / "ours")
 
-    def boot(self, tests, mode, log, on_line, kernel=None, more=""):
-        """`kernel`: another one than the build's, which takes `more` on its command line."""
+    def boot(self, tests, mode, log, on_line=lambda line: None, kernel=None, more=""):
+        """Time begins anew with each test, and behind it. `kernel`: another one than the build's, which takes `more` on
+        its command line.
+        """
         files = {f"{when}/{t.name}": f"{commands}\n" for t in tests
                  for when, commands in (("before", before(t)), ("after", t.after)) if commands}
         files["tests"] = "".join(f"{t.limit(self.slower)} {t.name} {t.run}\n" for t in tests)
         job = rootfs.job_image(self.folder, ". /job/run-tests", self.modules,
                                {"selftests": self.programs}, files)
-        line = f"{arguments(mode, self.build.named)} {more}".rstrip()
-        return rootfs.boot_guest(kernel or self.build, job, line, timeout=BOOT_SECONDS * self.slower, log=log,
-                                 on_line=on_line, **tests[0].boot.options(self.build.arch))
-
-    def patience(self, tests):
-        """For boot(): how many seconds a line gives the guest until the next one of ours, None if it is no such line."""
         limits = {t.name: t.limit(self.slower) for t in tests}
 
         def seconds(line):
+            on_line(line)
             if starts := BEGINS.search(line):
                 return limits[starts[1]] + SLACK * self.slower
             return SLACK * self.slower if ENDS.search(line) else None
 
-        return seconds
+        line = f"{arguments(mode, self.build.named)} {more}".rstrip()
+        return rootfs.boot_guest(kernel or self.build, job, line, timeout=BOOT_SECONDS * self.slower, log=log,
+                                 on_line=seconds, **tests[0].boot.options(self.build.arch))
 
     def some(self, tests, mode, log, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
-        results, begun, output, patience = {}, None, [], self.patience(tests)
+        results, begun, output = {}, None, []
 
         def ended_as(result):
             results[begun] = result
@@ -96,7 +95,6 @@ class Guest:
                 far = PROGRESS.search(line)
                 if far:
                     say(f"  {begun}: {far.group(1)}")
-            return patience(line)
 
         ended = self.boot(tests, mode, log, read)
         if begun:

@@ -167,7 +167,7 @@ def boot_selftest(mutant, kernel, log, more):
     folder = log.with_suffix(".guest")
     folder.mkdir(exist_ok=True)
     guest = kselftest.Guest(Build(base, base.tree, kernel.arch), [], [test], folder, kunit.slower(kernel, 1))
-    return guest.boot([test], "rust", log, guest.patience([test]), kernel, f"loglevel=7 {more}")
+    return guest.boot([test], "rust", log, kernel=kernel, more=f"loglevel=7 {more}")
 
 
 def boot_for(mutant, kernel, log, more="", last=()):

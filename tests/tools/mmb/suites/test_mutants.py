@@ -99,12 +99,11 @@ class Selftest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(mutants, "Base"), \
                 mock.patch.object(mutants, "Build"), \
                 mock.patch.object(mutants.kselftest.Guest, "__init__", return_value=None), \
-                mock.patch.object(mutants.kselftest.Guest, "patience"), \
                 mock.patch.object(mutants.kselftest.Guest, "boot", return_value=ended) as booted:
             self.assertEqual(mutants.try_case(mutant, KERNEL, pathlib.Path(folder, "log"), True).word, "failed")
-        (test,), mode, _, _, kernel, more = booted.call_args.args
-        self.assertEqual((test.name, mode, kernel, more),
-                         ("folio_batch_pins_single", "rust", KERNEL, "loglevel=7 mm_batch_mutant=4"))
+        (test,), mode, _ = booted.call_args.args
+        self.assertEqual((test.name, mode, booted.call_args.kwargs), (
+            "folio_batch_pins_single", "rust", {"kernel": KERNEL, "more": "loglevel=7 mm_batch_mutant=4"}))
 
 
 class Boots(unittest.TestCase):
