@@ -51,7 +51,7 @@ class Found(unittest.TestCase):
     def test_selftests_are_of_the_list(self):
         tests = expected.parse(expected.LIST.read_text())[0]
         for mutant in filter(lambda m: m.selftest, mutants.mutants("*")):
-            self.assertTrue(tests[mutant.case].program.startswith("ours/"), mutant.name)
+            self.assertIn(mutant.case, tests, mutant.name)
 
     def test_no_such(self):
         with self.assertRaisesRegex(Error, "no mutant of the kernel is named none-such"):
