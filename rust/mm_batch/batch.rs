@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A batch of folios in reclaim, up to where each is written out, as a transaction: nothing waits
-//! while two of them are locked, and none is unlocked while a CPU may write to it by a mapping that
-//! has ended.
+//! A batch of folios in reclaim, up to where those that are dirty wait to be written out, as a
+//! transaction: nothing waits while two of them are locked, and none is unlocked while a CPU may
+//! write to it by a mapping that has ended, but an anonymous one.
 //!
 //! ```text
 //! Collected --check_references--> Checked --alloc_swap--> Placed --unmap--> Unmapped
-//!                                                                             | flush_dirty
-//!                   list of those that wait <--let_go-- FlushedFolios <-------+
-//!                                                         +-- free_clean --+
+//!                                                                             | free_clean
+//!                   those that wait, of dirty_flush <--let_go-- LeftFolios <--+
 //! ```
 //!
 //! C (`shrink_folio_list()`, by this series) collects up to 32 folios, each locked by trylock, that
 //! have passed all of its checks in front of references. A [`FolioBatch`] stands for their locks:
 //! while there is one, they are locked. It is in exactly one of these states, each of which
-//! consumes the one before. What may wait for anything but other CPUs' interrupts are methods of
-//! the [`FolioList`] that [`FlushedFolios::let_go`] makes of the batch, which has no folio locked.
+//! consumes the one before. What may wait for anything but other CPUs' interrupts is no method of
+//! it.
 //!
-//! A state that is dropped flushes, unlocks all of its folios, and keeps those that would wait. One
-//! that is leaked (`mem::forget`) leaves its folios locked and isolated.
+//! A state that is dropped puts its folios back, flushed for and unlocked. One that is leaked
+//! (`mem::forget`) leaves them locked and isolated.
 //!
-//! # Why folios of files may be among them
+//! # Who is flushed for, and when
 //!
-//! [`crate::reclaim`] says why a folio of a file must not be unlocked while a flush is owed for it.
-//! Here the flush comes first: no CPU writes to a folio by a mapping that reclaim has ended, when
-//! it is unlocked. What others do to it then they do to a folio that is not mapped, as if reclaim
-//! had never mapped it, and reclaim looks at it again, under its lock, before it goes on.
+//! [`crate::reclaim`] says why an anonymous folio may be unlocked while a flush is owed for it, and
+//! a folio of a file, or of shmem, must not be. A batch of which all that is left may wait is
+//! unlocked, and its flush is that of [`crate::dirty_flush`], for several batches of a list. If one
+//! of its folios may not wait, the flush comes first, while all are locked. What others do to such a
+//! folio then they do to one that is not mapped, as if reclaim had never mapped it, and reclaim
+//! looks at it again, under its lock, before it goes on.
+//!
+//! What is freed is clean: it was not dirty by its PTEs either, so that no CPU can write to it. C
+//! flushes for those that may read it before its pages are free.
 
-use crate::reclaim::{
-    Flushed,
-    FolioList, //
-};
 use core::mem;
 
 /// Up to 32 folios of one call of `shrink_folio_list()`, locked by this task (C: `ctx->batch` of
@@ -43,11 +43,9 @@ use core::mem;
 /// # Safety
 ///
 /// While a value exists, the folios of its batch are locked by this task, and this task unmaps
-/// nothing but by [`Self::unmap`]. What it unmaps it notes for the flush.
-pub unsafe trait FolioBatch: Sized {
-    /// The list of those that wait to be written out.
-    type List: FolioList;
-
+/// nothing but by [`Self::unmap`]. What it unmaps it notes for the flush. What the methods answer is
+/// so.
+pub unsafe trait FolioBatch {
     /// Asks each folio for references, by one walk per page table. Those that were used leave,
     /// unlocked: activated, or kept, as C does with one.
     ///
@@ -69,11 +67,24 @@ pub unsafe trait FolioBatch: Sized {
     /// make).
     ///
     /// C: `shrink_batch_unmap()`, mm/vmscan.c, by this series; `try_to_unmap()`, 7.3, for one.
+    fn unmap(&self);
+
+    /// Goes through the folios and frees, under their locks, those that are clean, not mapped, and
+    /// need nothing that may sleep: they leave the swap cache or the page cache, and the batch.
+    /// What is still mapped leaves as well, to be taken one by one, and so does what is pinned or a
+    /// dirty page of a file (activated), or may not be written out now (kept). If a CPU may write to
+    /// one of these, it is flushed for before it is unlocked. Left are the folios that are to be
+    /// written out, or have buffers to be freed.
     ///
-    /// # Safety
+    /// C: `shrink_batch_free_clean()`, mm/vmscan.c, by this series; `__remove_mapping()`, 7.3, for
+    /// one.
+    fn free_clean(&self);
+
+    /// Whether each of the folios that are left may be unlocked while a flush is owed for it: it is
+    /// anonymous, and `dirty_flush` is on.
     ///
-    /// The next that is done with the batch is [`Self::flush_dirty`].
-    unsafe fn unmap(&self);
+    /// C: `shrink_batch_may_wait()`, mm/vmscan.c, by this series.
+    fn may_wait(&self) -> bool;
 
     /// Flushes, if this task owes a flush for a PTE that was dirty. From here on, no CPU writes by
     /// a mapping that this task has ended.
@@ -84,29 +95,26 @@ pub unsafe trait FolioBatch: Sized {
     /// C: `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3.
     fn flush_dirty(&self);
 
-    /// Goes through the folios and frees, under their locks, those that are clean, not mapped, and
-    /// need nothing that may sleep: they leave the swap cache or the page cache, and the batch.
-    /// What is still mapped leaves as well, to be taken one by one, and so does what is pinned or a
-    /// dirty page of a file (activated), or may not be written out now (kept). Left are the folios
-    /// that are to be written out, or have buffers to be freed.
-    ///
-    /// C: `shrink_batch_free_clean()`, mm/vmscan.c, by this series; `__remove_mapping()`, 7.3, for
-    /// one.
-    ///
-    /// # Safety
-    ///
-    /// No CPU has a writable translation by a mapping that this task has ended.
-    unsafe fn free_clean(&self);
-
-    /// Unlocks all folios that are left, and makes the list of them. Of a batch that ends before
-    /// [`Self::free_clean`] these are all, mapped ones among them, and the list is to be kept.
+    /// Unlocks all folios that are left. They are behind those that wait then.
     ///
     /// C: `shrink_batch_let_go()`, mm/vmscan.c, by this series.
     ///
     /// # Safety
     ///
-    /// As of [`Self::free_clean`]. The batch ends: nothing is done with it any more.
-    unsafe fn let_go(&self) -> Self::List;
+    /// None of them is mapped. No CPU has a writable translation of one by a mapping that this task
+    /// has ended, unless [`Self::may_wait`] has said that this may be. The batch ends: nothing is
+    /// done with it any more.
+    unsafe fn let_go(&self);
+
+    /// Flushes as [`Self::flush_dirty`], and unlocks all folios of the batch, mapped ones among
+    /// them. They go back to the LRU lists.
+    ///
+    /// C: `shrink_batch_put_back()`, mm/vmscan.c, by this series.
+    ///
+    /// # Safety
+    ///
+    /// The batch ends: nothing is done with it any more.
+    unsafe fn put_back(&self);
 }
 
 /// The locks of a batch, which each state has.
@@ -116,40 +124,39 @@ struct Locked<B: FolioBatch>(B);
 impl<B: FolioBatch> Drop for Locked<B> {
     #[inline]
     fn drop(&mut self) {
-        self.0.flush_dirty();
-        // SAFETY: It was flushed just now, and nothing was unmapped since. The batch ends here.
-        drop(Flushed::flush(unsafe { self.0.let_go() }));
+        // SAFETY: The batch ends here.
+        unsafe { self.0.put_back() }
     }
 }
 
 /// A batch of which nothing is known but that its folios are locked.
 #[derive(Debug)]
-#[must_use = "a batch that is dropped is kept"]
+#[must_use = "a batch that is dropped is put back"]
 pub struct Collected<B: FolioBatch>(Locked<B>);
 
 /// A batch of folios that were not used.
 #[derive(Debug)]
-#[must_use = "a batch that is dropped is kept"]
+#[must_use = "a batch that is dropped is put back"]
 pub struct Checked<B: FolioBatch>(Locked<B>);
 
 /// A batch of folios that have a place to go to.
 #[derive(Debug)]
-#[must_use = "a batch that is dropped is kept"]
+#[must_use = "a batch that is dropped is put back"]
 pub struct Placed<B: FolioBatch>(Locked<B>);
 
 /// A batch that was unmapped, for which a flush may be owed.
 #[derive(Debug)]
-#[must_use = "a batch that is dropped is kept"]
+#[must_use = "a batch that is dropped is put back"]
 pub struct Unmapped<B: FolioBatch>(Locked<B>);
 
-/// A batch behind its flush, still locked.
+/// What is left of a batch when its clean folios are freed. A flush may be owed for it.
 ///
 /// # Invariants
 ///
-/// No CPU has a writable translation by a mapping that this task has ended.
+/// None of its folios is mapped.
 #[derive(Debug)]
-#[must_use = "a batch that is dropped is kept"]
-pub struct FlushedFolios<B: FolioBatch>(Locked<B>);
+#[must_use = "a batch that is dropped is put back"]
+pub struct LeftFolios<B: FolioBatch>(Locked<B>);
 
 impl<B: FolioBatch> Collected<B> {
     /// The batch, which is unlocked when what comes of it ends.
@@ -179,38 +186,34 @@ impl<B: FolioBatch> Placed<B> {
     /// Unmaps the folios ([`FolioBatch::unmap`]).
     #[inline]
     pub fn unmap(self) -> Unmapped<B> {
-        // SAFETY: An `Unmapped` flushes, whatever becomes of it.
-        unsafe { self.0 .0.unmap() };
+        self.0 .0.unmap();
         Unmapped(self.0)
     }
 }
 
 impl<B: FolioBatch> Unmapped<B> {
-    /// Flushes once for all ([`FolioBatch::flush_dirty`]).
+    /// Frees what is clean ([`FolioBatch::free_clean`]).
     #[inline]
-    pub fn flush_dirty(self) -> FlushedFolios<B> {
-        self.0 .0.flush_dirty();
-        // INVARIANT: It was flushed just now. Nothing more is unmapped, as a state has the batch.
-        FlushedFolios(self.0)
+    pub fn free_clean(self) -> LeftFolios<B> {
+        self.0 .0.free_clean();
+        // INVARIANT: What is mapped has left. Only a fault maps a folio, under its lock.
+        LeftFolios(self.0)
     }
 }
 
-impl<B: FolioBatch> FlushedFolios<B> {
-    /// Frees what is clean ([`FolioBatch::free_clean`]).
+impl<B: FolioBatch> LeftFolios<B> {
+    /// Unlocks the rest, which wait to be written out ([`FolioBatch::let_go`]): behind a flush, if
+    /// one of them may not wait for it.
     #[inline]
-    pub fn free_clean(self) -> Self {
-        // SAFETY: By the invariants, no CPU has such a translation.
-        unsafe { self.0 .0.free_clean() };
-        self
-    }
-
-    /// Unlocks the rest: those that wait to be written out ([`FolioBatch::let_go`]).
-    #[inline]
-    pub fn let_go(self) -> B::List {
-        // SAFETY: By the invariants, no CPU has such a translation. The batch ends here.
-        let list = unsafe { self.0 .0.let_go() };
+    pub fn let_go(self) {
+        let batch = &self.0 .0;
+        if !batch.may_wait() {
+            batch.flush_dirty();
+        }
+        // SAFETY: By the invariants, none is mapped. Each may wait, or it was flushed just now, and
+        // nothing was unmapped since. The batch ends here.
+        unsafe { batch.let_go() };
         // It has nothing locked any more.
         mem::forget(self);
-        list
     }
 }

@@ -6,16 +6,19 @@
 //! one folio after the other.
 //!
 //! ```text
-//! lock, check, collect ... -> references -> swap slots -> unmap -> flush once -> free the clean
-//!                                                           |                         |
-//!            per page table, all that it maps: count, <-----+                  unlock the rest
-//!             clear, flush, pinned?, swap entries                                     |
-//!                                                 for each, in turn, as dirty_flush: lock, write
+//! lock, check, collect ... -> references -> swap slots -> unmap -> free the clean -> unlock
+//!                                                           |                        |
+//!            per page table, all that it maps: count, <-----+       the next batch; behind the
+//!             clear, flush, pinned?, swap entries                   last: dirty_flush, for all
 //! ```
 //!
 //! C collects the batch (`shrink_folio_list()`, by this series), and does the rmap walks, which
 //! come back to `unmap_*_folios()` for each page table. What is done once per folio without batches
-//! is done once per batch: a slot of swap, a walk for references, a walk for unmapping, a flush.
+//! is done once per batch: a slot of swap, a walk for references, a walk for unmapping.
+//!
+//! What is dirty then waits for the flush of [`crate::dirty_flush`], which is the last step, and for
+//! several batches of a list: with `LRU_GEN` a list has up to 64 folios, most of which may be clean.
+//! Where `dirty_flush` is off, each batch has its flush.
 //!
 //! Folios are neighbours where one page table maps them, with gaps or without. What does not fit
 //! stays mapped or leaves the batch: C takes it by itself, as without batches, or in the next one.
@@ -27,7 +30,6 @@ use crate::{
         Collected,
         FolioBatch, //
     },
-    dirty_flush::shrink_waiting,
     folios::{
         FolioSet,
         FoliosWalk,
@@ -138,12 +140,9 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
     Some(clean?.vanish())
 }
 
-/// Reclaims a batch of `nr_pages` pages, at least 1: frees what is clean, writes out what is dirty
-/// and is still what it was when it is locked again. When it returns, all folios are dealt with, or
-/// C has them back, which takes them again.
-///
-/// Returns how many pages faults took back while they waited to be written out, if these are more
-/// than half of the batch, else 0.
+/// Takes a batch through reclaim up to where its dirty folios wait for
+/// [`crate::dirty_flush::shrink_waiting`]: frees what is clean, and unlocks the rest. When it
+/// returns, all folios are dealt with, or wait, or C has them back, which takes them again.
 ///
 /// # Examples
 ///
@@ -151,7 +150,7 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
 /// use mm_batch::folio_batch::shrink_batch;
 /// use mm_shim::{
 ///     pte::{DIRTY, WRITE},
-///     reclaim::{list::List, report::Stat, Machine, Mapping, Spec},
+///     reclaim::{list::List, Machine, Mapping, Spec},
 /// };
 ///
 /// // Two dirty pages that a CPU can write to.
@@ -162,17 +161,15 @@ pub fn unmap_lazyfree_folios<W: LazyfreeFoliosWalk>(mut walk: W) -> Option<Folio
 /// };
 /// let machine = Machine::new(1, &[page.clone(), page]);
 /// let list = List::new(&machine, 0..2);
-/// let report = list.shrink_together(|batch, nr_pages| shrink_batch(batch, nr_pages));
+/// let report = list.shrink_together(|batch| shrink_batch(batch));
 /// assert_eq!((report.stat.nr_reclaimed, report.flushes), (2, 1));
 /// ```
 ///
-/// Context: process context; the folios of the batch are locked. May sleep, with none of them
-/// locked, or one.
+/// Context: process context; the folios of the batch are locked. Does not sleep.
 ///
 /// C: the loop in `shrink_folio_list()`, mm/vmscan.c, 7.3.
 #[inline]
-pub fn shrink_batch<B: FolioBatch>(batch: B, nr_pages: u32) -> u32 {
+pub fn shrink_batch<B: FolioBatch>(batch: B) {
     let placed = Collected::new(batch).check_references().alloc_swap();
-    let flushed = placed.unmap().flush_dirty();
-    shrink_waiting(flushed.free_clean().let_go(), nr_pages)
+    placed.unmap().free_clean().let_go();
 }

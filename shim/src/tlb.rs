@@ -200,7 +200,8 @@ impl Cpus {
 pub struct Deferred {
     /// The PTEs that were cleared.
     pages: RefCell<Vec<usize>>,
-    writable: Cell<bool>,
+    /// Those of them that were dirty.
+    dirty: RefCell<Vec<usize>>,
     flushes: Cell<usize>,
 }
 
@@ -209,13 +210,18 @@ impl Deferred {
     pub fn set_pending(&self, index: usize, pte: u64) {
         self.pages.borrow_mut().push(index);
         if pte & DIRTY != 0 {
-            self.writable.set(true);
+            self.dirty.borrow_mut().push(index);
         }
     }
 
     /// Whether a CPU may write by a translation that is left.
     pub fn writable(&self) -> bool {
-        self.writable.get()
+        !self.dirty.borrow().is_empty()
+    }
+
+    /// The same of one PTE.
+    pub fn writable_to(&self, index: usize) -> bool {
+        self.dirty.borrow().contains(&index)
     }
 
     /// Whether a CPU may have a translation that is left.
@@ -233,13 +239,13 @@ impl Deferred {
         for cpu in &cpus.0 {
             cpu.flush(|page| pages.contains(&page));
         }
-        self.writable.set(false);
+        self.dirty.take();
         self.flushes.set(self.flushes.get() + 1);
     }
 
     /// Flushes, if a CPU may write.
     pub fn flush_dirty(&self, cpus: &Cpus) {
-        if self.writable.get() {
+        if self.writable() {
             self.flush(cpus);
         }
     }

@@ -54,7 +54,7 @@ fn spec(_: usize) -> Spec {
 }
 
 const PATH: Path = Path {
-    shrink: |list| list.shrink_together(|batch, nr_pages| shrink_batch(batch, nr_pages)),
+    shrink: |list| list.shrink_together(|batch| shrink_batch(batch)),
     spec,
 };
 

@@ -30,7 +30,7 @@ use kernel::{
 ///
 /// There is a folio, which has the reference of isolation that came with it.
 #[derive(Debug)]
-pub(super) struct Folio(NonNull<bindings::folio>);
+struct Folio(NonNull<bindings::folio>);
 
 impl Folio {
     #[inline]
@@ -45,21 +45,8 @@ impl Folio {
 ///
 /// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it while
 /// this value exists. No other value refers to it.
-pub(super) struct ShrinkCtx {
+struct ShrinkCtx {
     ctx: *mut bindings::shrink_ctx,
-}
-
-impl ShrinkCtx {
-    /// # Safety
-    ///
-    /// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it
-    /// while the value exists, nor does another value refer to it. No folio of its list that waits
-    /// is locked by this task.
-    #[inline]
-    pub(super) unsafe fn new(ctx: *mut bindings::shrink_ctx) -> Self {
-        // INVARIANT: By the function's requirement.
-        Self { ctx }
-    }
 }
 
 // SAFETY: By the invariants, C's loop, which unmaps, is not running. A folio is given out once,
@@ -212,9 +199,8 @@ pub(crate) unsafe extern "C" fn mm_batch_shrink_waiting(
     unsafe {
         bindings::mm_batch_open_dirty_flush_window()
     };
-    // SAFETY: By the function's requirement.
-    let list = unsafe { ShrinkCtx::new(ctx) };
-    let taken_back = shrink_waiting(list, nr_pages);
+    // INVARIANT: By the function's requirement.
+    let taken_back = shrink_waiting(ShrinkCtx { ctx }, nr_pages);
     trace::run(DIRTY_FLUSH, nr_pages as usize, DONE);
     if taken_back > 0 {
         trace::run(DIRTY_FLUSH, taken_back as usize, TAKEN_BACK);

@@ -3,10 +3,7 @@
 //! `folio_batch` in the kernel (C: `shrink_folio_list()` and `try_to_unmap_one()`, mm/vmscan.c and
 //! mm/rmap.c, 7.3).
 
-use super::{
-    dirty_flush::ShrinkCtx,
-    trace, //
-};
+use super::trace;
 use crate::{
     batch::FolioBatch,
     folio_batch::{
@@ -26,7 +23,6 @@ use kernel::{
     bindings::{
         self,
         mm_batch_run_outcome_MM_BATCH_RUN_DONE as DONE,
-        mm_batch_run_outcome_MM_BATCH_RUN_TAKEN_BACK as TAKEN_BACK,
         mm_batch_run_path_MM_BATCH_RUN_FOLIO_BATCH as FOLIO_BATCH, //
     },
     prelude::*,
@@ -227,15 +223,13 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_lazyfree_folios(
 ///
 /// `ctx` is of a call of `shrink_folio_list()` that runs in this task and does not touch it while
 /// this value exists, but by what this calls. The folios of its batch are locked by this task until
-/// they leave it. No other value refers to it, but one that is made where this ends.
+/// they leave it. No other value refers to it.
 struct LockedBatch {
     ctx: *mut bindings::shrink_ctx,
 }
 
 // SAFETY: By the invariants, the folios are locked, and C's loop, which unmaps, is not running.
 unsafe impl FolioBatch for LockedBatch {
-    type List = ShrinkCtx;
-
     #[inline]
     fn check_references(&self) {
         // SAFETY: By the invariants, the batch is this value's, and locked.
@@ -249,10 +243,21 @@ unsafe impl FolioBatch for LockedBatch {
     }
 
     #[inline]
-    unsafe fn unmap(&self) {
-        // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
-        // requirement, it is flushed for next.
+    fn unmap(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked.
         unsafe { bindings::shrink_batch_unmap(self.ctx) }
+    }
+
+    #[inline]
+    fn free_clean(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked.
+        unsafe { bindings::shrink_batch_free_clean(self.ctx) }
+    }
+
+    #[inline]
+    fn may_wait(&self) -> bool {
+        // SAFETY: By the invariants, the batch is this value's, and locked.
+        unsafe { bindings::shrink_batch_may_wait(self.ctx) }
     }
 
     #[inline]
@@ -262,52 +267,36 @@ unsafe impl FolioBatch for LockedBatch {
     }
 
     #[inline]
-    unsafe fn free_clean(&self) {
+    unsafe fn let_go(&self) {
         // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
-        // requirement, no CPU writes to it.
-        unsafe { bindings::shrink_batch_free_clean(self.ctx) }
+        // requirement, its folios are unmapped, and no CPU writes to one that may not wait.
+        unsafe { bindings::shrink_batch_let_go(self.ctx) }
     }
 
     #[inline]
-    unsafe fn let_go(&self) -> ShrinkCtx {
-        // SAFETY: By the invariants, the batch is this value's, and locked; by the method's
-        // requirement, no CPU writes to it.
-        unsafe { bindings::shrink_batch_let_go(self.ctx) };
-        // SAFETY: It calls what a test has set, or nothing.
-        #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
-        unsafe {
-            bindings::mm_batch_open_dirty_flush_window()
-        };
-        // SAFETY: By the invariants, the call runs in this task and does not touch `ctx`; by the
-        // method's requirement, this value is not used again. All folios were unlocked just now.
-        unsafe { ShrinkCtx::new(self.ctx) }
+    unsafe fn put_back(&self) {
+        // SAFETY: By the invariants, the batch is this value's, and locked.
+        unsafe { bindings::shrink_batch_put_back(self.ctx) }
     }
 }
 
-/// Reclaims the folios of `ctx`'s batch, of `nr_pages` pages in all, but for those that it leaves
-/// to be taken again.
-///
-/// Returns whether there may be another batch: false if faults took most of this one back.
+/// Takes the folios of `ctx`'s batch, of `nr_pages` pages in all, through reclaim up to where those
+/// that are dirty wait, but for those that it leaves to be taken again.
 ///
 /// # Safety
 ///
 /// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which uses it
 /// again when this has returned. The folios of its batch are locked by this task, isolated,
-/// evictable, not under writeback, and not hugetlb. No folio that waits on its list is locked by
-/// this task.
+/// evictable, not under writeback, and not hugetlb.
 ///
-/// Context: process context; the folios of the batch are locked, and no other of the list. May
-/// sleep, behind the unlock.
+/// Context: process context; the folios of the batch are locked, and no other of the list. Does not
+/// sleep.
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_shrink_batch(
     ctx: *mut bindings::shrink_ctx,
     nr_pages: c_uint,
-) -> bool {
+) {
     // INVARIANT: By the function's requirement.
-    let taken_back = shrink_batch(LockedBatch { ctx }, nr_pages);
+    shrink_batch(LockedBatch { ctx });
     trace::run(FOLIO_BATCH, nr_pages as usize, DONE);
-    if taken_back > 0 {
-        trace::run(FOLIO_BATCH, taken_back as usize, TAKEN_BACK);
-    }
-    taken_back == 0
 }

@@ -9,11 +9,12 @@
 //! | `unmap()`                       | `shrink_batch_unmap()`; [`super::stop`] has what it does      |
 //! | `flush_dirty()`                 | `try_to_unmap_flush_dirty()`, mm/rmap.c, 7.3                  |
 //! | `free_clean()`                  | `shrink_batch_free_clean()`                                   |
-//! | `let_go()`                      | `shrink_batch_let_go()`                                       |
+//! | `may_wait()`                    | `shrink_batch_may_wait()`                                     |
+//! | `let_go()`, `put_back()`        | `shrink_batch_let_go()`, `shrink_batch_put_back()`            |
 //! | [`List::shrink_together`], what is around a batch | `super::together` has its table             |
 //!
-//! What waits for something while a batch is locked panics, as does a folio that is unlocked while a
-//! flush is owed.
+//! What waits for something while a batch is locked panics, as does a folio that is let go while a
+//! flush is owed for it, unless it may wait.
 //!
 //! Left out: the locks of rmap walks, by trylock, without which a folio stays mapped ([`Flag::Stuck`]
 //! is that); the flush of large folios on arm64; slots but for whether there are some: those that one
@@ -24,12 +25,10 @@
 #![allow(unsafe_code)]
 
 use super::{
-    list::{
-        List,
-        Port, //
-    },
+    list::List,
     report::{
         Event,
+        Fate,
         Window, //
     },
     stop::Stop,
@@ -70,6 +69,7 @@ impl<'l, 'm> Batch<'l, 'm> {
     /// It is unlocked, and taken again.
     fn again(&self, index: usize, alone: bool) {
         self.list.single_out(index);
+        self.list.flush_for_unmapped(index);
         self.list.unlock(index);
         self.list.batches.again(index, alone);
     }
@@ -82,9 +82,7 @@ impl<'l, 'm> Batch<'l, 'm> {
 }
 
 // SAFETY: A list is a task here, which has one batch at a time.
-unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
-    type List = Port<'l, 'm>;
-
+unsafe impl FolioBatch for Batch<'_, '_> {
     fn check_references(&self) {
         self.asked.set(true);
         for index in self.folios() {
@@ -111,7 +109,8 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
         }
     }
 
-    unsafe fn unmap(&self) {
+    fn unmap(&self) {
+        self.list.batches.unmapped.set(true);
         let (folios, deferred) = (self.folios(), &self.list.deferred);
         let placed = |&index: &usize| !self.list.folio(index).wants_swap();
         let all_placed = folios.iter().all(placed);
@@ -126,14 +125,7 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
             .try_to_unmap_folios(&folios, deferred, unmap);
     }
 
-    fn flush_dirty(&self) {
-        self.list.deferred.flush_dirty(&self.list.machine.cpus);
-        self.list.note(Event::Flushed(self.folios().len()));
-    }
-
-    unsafe fn free_clean(&self) {
-        let owed = self.list.deferred.writable();
-        assert!(!owed, "folios are freed while a flush is owed");
+    fn free_clean(&self) {
         let mut clean = Vec::new();
         for index in self.folios() {
             let folio = self.list.folio(index);
@@ -164,15 +156,34 @@ unsafe impl<'l, 'm> FolioBatch for Batch<'l, 'm> {
         self.list.remove_together(clean);
     }
 
-    unsafe fn let_go(&self) -> Port<'l, 'm> {
+    fn may_wait(&self) -> bool {
+        self.folios().iter().all(|&index| self.list.may_wait(index))
+    }
+
+    fn flush_dirty(&self) {
+        self.list.deferred.flush_dirty(&self.list.machine.cpus);
+        self.list.note(Event::Flushed(self.folios().len()));
+    }
+
+    unsafe fn let_go(&self) {
         for index in self.folios() {
             self.list.single_out(index);
+            let owed = self.list.deferred.writable_to(index) && !self.list.may_wait(index);
+            assert!(!owed, "a folio is let go while a flush is owed for it");
             self.list.unlock(index);
             self.list.note(Event::Waits(index));
             self.list.happens(index, Window::Unlocked);
             self.list.push_waiting(index, self.list.folio(index).nr());
         }
-        Port(self.list)
+    }
+
+    unsafe fn put_back(&self) {
+        self.flush_dirty();
+        for index in self.folios() {
+            self.list.single_out(index);
+            self.list.unlock(index);
+            self.list.end(index, Fate::Kept);
+        }
     }
 }
 

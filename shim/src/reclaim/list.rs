@@ -29,6 +29,10 @@
 #![allow(unsafe_code)]
 
 use super::{
+    pageout::{
+        WAITING_FOLIOS,
+        WAITING_PAGES, //
+    },
     report::{
         Charges,
         Event,
@@ -195,21 +199,20 @@ impl<'m> List<'m> {
         Port(self)
     }
 
-    /// Puts a folio behind those that wait: how many these are, and their pages.
-    pub(super) fn push_waiting(&self, index: usize, nr: u32) -> (usize, u32) {
+    /// Puts a folio of so many pages behind those that wait.
+    pub(super) fn push_waiting(&self, index: usize, nr: u32) {
         self.nr_waiting_pages.set(self.nr_waiting_pages.get() + nr);
         self.waiting.borrow_mut().push_back(index);
-        (self.waiting.borrow().len(), self.nr_waiting_pages.get())
     }
 
-    pub(super) fn nobody_waits(&self) -> bool {
+    fn nobody_waits(&self) -> bool {
         self.waiting.borrow().is_empty()
     }
 
-    /// A batch has ended, which C would warn of otherwise.
-    pub(super) fn assert_nobody_waits(&self) {
-        assert!(self.nobody_waits(), "a folio is left waiting");
-        self.nr_waiting_pages.take();
+    /// Whether a batch of those that wait is full.
+    pub(super) fn enough_wait(&self) -> bool {
+        self.waiting.borrow().len() >= WAITING_FOLIOS
+            || self.nr_waiting_pages.get() >= WAITING_PAGES
     }
 
     /// Puts a folio that was taken off the list on it again, as its first.
@@ -236,8 +239,12 @@ impl<'m> List<'m> {
         if taken_back > 0 {
             self.note(Event::TakenBack(taken_back));
             self.batched.set(false);
+            self.batches.taken_back.set(true);
         }
         assert!(self.nobody_waits(), "a folio is left waiting");
+        if self.batches.are_on() {
+            self.finish_batch();
+        }
     }
 
     /// Flushes, frees, and puts back what is left.
@@ -349,17 +356,13 @@ impl<'m> List<'m> {
     }
 
     /// One of those that are locked together is locked by itself.
-    ///
-    /// # Panics
-    ///
-    /// If a flush is owed: it is to be unlocked.
     pub(super) fn single_out(&self, index: usize) {
-        let owed = self.deferred.writable();
-        assert!(!owed, "a folio is unlocked while a flush is owed");
         self.assert_not_locked("one of a batch is taken");
         let mut together = self.together.borrow_mut();
         together.retain(|other| other.index != index);
         self.locked.set(Some(index));
+        let unmapped = self.batches.unmapped.get();
+        self.unmapped.set(unmapped.then_some(index));
     }
 
     /// A folio that is locked is one of a batch from here on.
@@ -429,11 +432,18 @@ impl<'m> List<'m> {
     /// A folio that is locked goes where it ends. One that this pass has unmapped, and puts back, is
     /// flushed for before: nobody who gets its lock then would know that a CPU may write to it.
     pub(super) fn end_locked(&self, index: usize, fate: Fate) {
-        if self.unmapped.take() == Some(index) && matches!(fate, Fate::Kept | Fate::Activated) {
-            self.deferred.flush_dirty(&self.machine.cpus);
+        if matches!(fate, Fate::Kept | Fate::Activated) {
+            self.flush_for_unmapped(index);
         }
         self.unlock(index);
         self.end(index, fate);
+    }
+
+    /// Flushes, if this pass has unmapped the folio.
+    pub(super) fn flush_for_unmapped(&self, index: usize) {
+        if self.unmapped.take() == Some(index) {
+            self.deferred.flush_dirty(&self.machine.cpus);
+        }
     }
 
     pub(super) fn activate(&self, index: usize) {

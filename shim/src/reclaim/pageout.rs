@@ -61,14 +61,20 @@ impl List<'_> {
                     self.shrink_waiting();
                     self.wait_for_writeback(index);
                 }
-                Looked::Dirty if self.deferred.writable() && self.may_wait(index) => {
-                    self.wait(index);
-                }
-                Looked::Dirty => self.write_at_once(index),
+                Looked::Dirty => self.wait_or_write(index),
             }
         }
         // No anonymous folio is split where it is written: the list stays empty.
         self.shrink_waiting();
+    }
+
+    /// Ends with a dirty folio that was unmapped and is locked still, or has it wait for a flush.
+    pub(super) fn wait_or_write(&self, index: usize) {
+        if self.deferred.writable() && self.may_wait(index) {
+            self.wait(index);
+        } else {
+            self.write_at_once(index);
+        }
     }
 
     /// Unlocks a dirty folio, which waits for a flush.
@@ -77,14 +83,13 @@ impl List<'_> {
         self.unlock(index);
         self.note(Event::Waits(index));
         self.happens(index, Window::Unlocked);
-        let (folios, pages) = self.push_waiting(index, nr);
-        if folios == WAITING_FOLIOS || pages >= WAITING_PAGES {
+        self.push_waiting(index, nr);
+        if self.enough_wait() {
             self.shrink_waiting();
         }
     }
 
-    /// Ends with a dirty folio that was unmapped and is locked still.
-    pub(super) fn write_at_once(&self, index: usize) {
+    fn write_at_once(&self, index: usize) {
         self.deferred.flush_dirty(&self.machine.cpus);
         match self.folio(index).mapping() {
             Some(mapping) => {
@@ -349,7 +354,13 @@ impl List<'_> {
     }
 
     /// It is to be freed, with others.
+    ///
+    /// # Panics
+    ///
+    /// If a CPU may write to it.
     pub(super) fn reclaimed(&self, index: usize, nr: u32) {
+        let owed = self.deferred.writable_to(index);
+        assert!(!owed, "a folio is freed while a CPU may write to it");
         self.count(|stat| stat.nr_reclaimed += u64::from(nr));
         self.free_folios.borrow_mut().push(index);
         if self.free_folios.borrow().len() == FOLIO_BATCH_SIZE {

@@ -74,11 +74,13 @@ pub(super) struct Batches {
     /// Those of it that have no buffers any more.
     clean: RefCell<Vec<usize>>,
     /// Faults took most of a batch back.
-    taken_back: Cell<bool>,
+    pub(super) taken_back: Cell<bool>,
     /// The first of the batch went alone for its slots.
     slots_brought: Cell<bool>,
     /// What wants slots goes alone.
     slots_alone: Cell<bool>,
+    /// Whether the batch at hand was unmapped.
+    pub(super) unmapped: Cell<bool>,
 }
 
 impl Batches {
@@ -104,8 +106,8 @@ impl Batches {
     }
 }
 
-/// What ends with a batch of so many pages: how many of these were taken back, if most were.
-type Shrink<'p, 'm> = &'p dyn Fn(Batch<'_, 'm>, u32) -> u32;
+/// What takes a batch up to where its dirty folios wait.
+type Shrink<'p, 'm> = &'p dyn Fn(Batch<'_, 'm>);
 
 /// One pass over a list.
 struct Pass<'p, 'm> {
@@ -114,16 +116,14 @@ struct Pass<'p, 'm> {
 }
 
 impl<'m> List<'m> {
-    /// Reclaims it by batches, each by `shrink`, which is given its pages, and ends it. No batch comes
-    /// behind one of which `shrink` says that it was taken back.
+    /// Reclaims it by batches, each by `shrink`, and ends it. No batch comes behind one that was
+    /// taken back.
     ///
     /// # Panics
     ///
-    /// If `shrink` leaves a batch locked, or a folio waiting.
-    pub fn shrink_together(self, shrink: impl Fn(Batch<'_, 'm>, u32) -> u32) -> Report {
+    /// If `shrink` leaves a batch locked.
+    pub fn shrink_together(self, shrink: impl Fn(Batch<'_, 'm>)) -> Report {
         self.batches.on.set(true);
-        // A batch has its flush.
-        self.batched.set(false);
         let pass = Pass {
             list: &self,
             shrink: &shrink,
@@ -132,11 +132,22 @@ impl<'m> List<'m> {
             while let Some(index) = self.take_beside() {
                 pass.shrink_folio(index);
             }
-            if self.together.borrow().is_empty() {
+            if !pass.none_together() {
+                pass.shrink_batch();
+                continue;
+            }
+            self.shrink_waiting();
+            // A folio of shmem may have been split.
+            if self.list.borrow().is_empty() {
                 return self.finish();
             }
-            pass.shrink_batch();
         }
+    }
+
+    /// The same with `dirty_flush` off: none waits but behind its flush.
+    pub fn shrink_together_unbatched(self, shrink: impl Fn(Batch<'_, 'm>)) -> Report {
+        self.batched.set(false);
+        self.shrink_together(shrink)
     }
 
     /// Ends with a folio that waited, and may be written. In a batch, what is written to swap is
@@ -161,7 +172,7 @@ impl<'m> List<'m> {
     }
 
     /// Ends with what was let go: what is clean, and still what it was, is freed.
-    fn finish_batch(&self) {
+    pub(super) fn finish_batch(&self) {
         let (written, clean) = (self.batches.written.take(), self.batches.clean.take());
         self.written(&written);
         let locked = written.into_iter().chain(clean);
@@ -235,6 +246,7 @@ impl Pass<'_, '_> {
             Some(Looked::UnderWriteback) => {
                 self.take_later(index, again);
                 self.shrink_batch();
+                list.shrink_waiting();
                 list.wait_on_list(index);
             }
             Some(_) => (),
@@ -277,7 +289,7 @@ impl Pass<'_, '_> {
             }
         }
         if list.unmap_placed(index) == Looked::Dirty {
-            list.write_at_once(index);
+            list.wait_or_write(index);
         }
     }
 
@@ -297,20 +309,15 @@ impl Pass<'_, '_> {
         together.iter().map(pages).sum()
     }
 
-    /// Reclaims the batch, if there is one.
+    /// Reclaims the batch, if there is one. What is dirty waits for others, if a flush is owed.
     fn shrink_batch(&self) {
         let (list, batches) = (self.list, &self.list.batches);
         if self.none_together() {
             return;
         }
-        let taken_back = (self.shrink)(Batch::new(list), self.pages_together());
+        batches.unmapped.set(false);
+        (self.shrink)(Batch::new(list));
         list.assert_none_locked("a batch ends");
-        list.assert_nobody_waits();
-        if taken_back > 0 {
-            list.note(Event::TakenBack(taken_back));
-            batches.taken_back.set(true);
-        }
-        list.finish_batch();
         batches.slots_brought.set(false);
         // The first to leave is the first to be taken; those that go alone come first.
         let leave = batches.leave.take();
@@ -319,5 +326,8 @@ impl Pass<'_, '_> {
             these.for_each(|&(index, alone)| self.take_later(index, Some(alone)));
         }
         list.note(Event::Ended);
+        if list.enough_wait() || !list.deferred.writable() {
+            list.shrink_waiting();
+        }
     }
 }

@@ -3,23 +3,20 @@
 //! error: E0200 FolioBatch
 //! Safe code has no batch of its own making, by whose locks folios are unmapped.
 
-use mm_batch::{
-    batch::FolioBatch,
-    reclaim::FolioList, //
-};
+use mm_batch::batch::FolioBatch;
 
-pub struct Mine<L>(pub fn() -> L);
+pub struct Mine;
 
 #[cfg(bad)]
-impl<L: FolioList> FolioBatch for Mine<L> {
-    type List = L;
-
+impl FolioBatch for Mine {
     fn check_references(&self) {}
     fn alloc_swap(&self) {}
-    unsafe fn unmap(&self) {}
-    fn flush_dirty(&self) {}
-    unsafe fn free_clean(&self) {}
-    unsafe fn let_go(&self) -> L {
-        (self.0)()
+    fn unmap(&self) {}
+    fn free_clean(&self) {}
+    fn may_wait(&self) -> bool {
+        true
     }
+    fn flush_dirty(&self) {}
+    unsafe fn let_go(&self) {}
+    unsafe fn put_back(&self) {}
 }

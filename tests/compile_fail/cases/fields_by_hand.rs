@@ -17,15 +17,15 @@
 //! error: `cleared` of struct `SwapFolios`, `counted` of struct `SwapFolios`
 //! error: `folios` of struct `ShareableFolios`, `exclusive` of struct `ShareableFolios`
 //! error: `0` of struct `Collected`, `0` of struct `Checked`, `0` of struct `Placed`
-//! error: `0` of struct `Unmapped`, `0` of struct `FlushedFolios`, `0` of struct `FolioSet`
+//! error: `0` of struct `Unmapped`, `0` of struct `LeftFolios`, `0` of struct `FolioSet`
 //! Nobody takes a token apart, nor, by that, puts one together.
 
 use mm_batch::{
     batch::{
         Checked,
         Collected,
-        FlushedFolios,
         FolioBatch,
+        LeftFolios,
         Placed,
         Unmapped, //
     },
@@ -150,7 +150,7 @@ pub fn of_a_batch<B: FolioBatch>(
     b: &Checked<B>,
     c: &Placed<B>,
     d: &Unmapped<B>,
-    e: &FlushedFolios<B>,
+    e: &LeftFolios<B>,
 ) {
     let _ = &a.0;
     let _ = &b.0;

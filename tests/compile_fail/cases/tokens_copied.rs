@@ -4,7 +4,7 @@
 //! error: PtePart<, PteRun<, MixedRun<, ClearedRun<, CountedRun<, ShareableRun<
 //! error: AfterFlush:, Flushed<, Locked<, Revalidated<
 //! error: FoundFolios<, CountedFolios<, ClearedFolios<, SwapFolios<, ShareableFolios<
-//! error: Collected<, Checked<, Placed<, Unmapped<, FlushedFolios<
+//! error: Collected<, Checked<, Placed<, Unmapped<, LeftFolios<
 //! right: T: Clone -> T
 //! There is one token for each thing, and so it is of no kind that can be cloned.
 
@@ -12,8 +12,8 @@ use mm_batch::{
     batch::{
         Checked,
         Collected,
-        FlushedFolios,
         FolioBatch,
+        LeftFolios,
         Placed,
         Unmapped, //
     },
@@ -126,7 +126,7 @@ pub fn of_a_batch<B: FolioBatch + Clone>(
     b: Checked<B>,
     c: Placed<B>,
     d: Unmapped<B>,
-    e: FlushedFolios<B>,
+    e: LeftFolios<B>,
 ) {
     cloned(&a);
     cloned(&b);

@@ -234,6 +234,57 @@ static void test_batch_lazyfree(struct kunit *test)
 	unmap_dirty(test);
 }
 
+/* Two batches of which most is clean, and two folios may be of shmem: one of each. */
+static void reclaim_mostly_clean(struct kunit *test, bool shmem)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	const unsigned int nr = 40;
+	unsigned int i;
+
+	k->stride = PAGE_SIZE;
+	for (i = 0; i < nr; i++) {
+		if (i % 4)
+			map_lazyfree(test, 0);
+		else
+			map_dirty(test, 0, shmem && i % (nr - 4) == 0);
+	}
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, nr / 4);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_free);
+	for (i = 0; i < nr; i++)
+		expect_dirty_content(test, &k->folios[i], i % 4);
+	unmap_dirty(test);
+}
+
+/*
+ * With dirty_flush, what is dirty of two batches has one flush, behind the unlock. What must not
+ * be unlocked before is flushed for with its batch.
+ */
+static void test_batch_and_dirty_flush(struct kunit *test)
+{
+	const struct mode_param *param = test->param_value;
+	struct dirty_flush_kunit *k = test->priv;
+
+	have_other_cpu(test);
+	mm_batch_dirty_flush_set_mode(param->mode);
+	reclaim_mostly_clean(test, false);
+	if (batched(test)) {
+		KUNIT_EXPECT_EQ(test, k->got.nr_batches, 1);
+		KUNIT_EXPECT_EQ(test, k->got.batches[0], 10);
+		KUNIT_EXPECT_EQ(test, k->got.nr_windows, 1);
+		KUNIT_EXPECT_TRUE(test, k->got.pending[0]);
+		if (IS_ENABLED(CONFIG_X86))
+			KUNIT_EXPECT_EQ(test, k->got.nr_ipis, 1);
+	}
+	reclaim_mostly_clean(test, true);
+	if (batched(test)) {
+		expect_flushed_in_time(test);
+		KUNIT_EXPECT_GE(test, k->got.nr_windows, 2);
+	}
+}
+
 /* Of a file that has all pages in the page cache, these. */
 struct cached {
 	unsigned int nr;
@@ -401,6 +452,7 @@ static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_referenced, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_mixed, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_lazyfree, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_and_dirty_flush, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_page_cache, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_notifier, batch_mode_gen_params),
 	{}

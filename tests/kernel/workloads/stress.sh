@@ -48,6 +48,12 @@ stress() {
 	[ -n "$value" ] || fail 'nothing was stolen'
 }
 
+# stress_both ...: the same, with dirty_flush in the row's mode as well.
+stress_both() {
+	set_mode dirty_flush "$mode"
+	stress "$@"
+}
+
 # timed WORKERS gen|classic SECONDS: sets $value to the OOM kills of so much time, and how much was done in it.
 timed() {
 	reclaimed "$1" "$2" 0 "$3"
@@ -68,6 +74,7 @@ floor() {
 # batches WORKERS gen|classic PAGES: notes how long the batches are that are flushed at once, of one run more.
 batches() {
 	set_mode "$path" rust
+	set_mode dirty_flush rust
 	echo 4096 >$tracing/buffer_size_kb && echo >$tracing/trace && echo 1 >$event/enable || fail 'no event'
 	reclaimed "$@"
 	echo 0 >$event/enable

@@ -117,6 +117,15 @@ fn may_be(flag: Flag, mapping: Mapping, lazyfree: bool) -> bool {
     }
 }
 
+/// At most 32 that are dirty, and fewer that are clean than are freed at once.
+fn few_dirty_and_clean() -> impl Strategy<Value = Vec<Spec>> {
+    (1usize..33, 0usize..31).prop_flat_map(|(dirty_ones, clean_ones)| {
+        let mut specs = vec![dirty(); dirty_ones];
+        specs.extend(vec![clean(); clean_ones]);
+        Just(specs).prop_shuffle()
+    })
+}
+
 /// Lists of any length that C makes, and of one that is likely.
 fn specs() -> impl Strategy<Value = Vec<Spec>> {
     prop_oneof![
@@ -126,11 +135,13 @@ fn specs() -> impl Strategy<Value = Vec<Spec>> {
 }
 
 /// Two folios, the first of which was in front of the other on the list, and went back behind it,
-/// though it was not in a batch when that one was taken. (Not of those that come of splits.)
-fn out_of_order(report: &Report, nr: usize) -> Option<[usize; 2]> {
+/// though it was not in a batch when that one was taken, nor waited, if those that wait are let off.
+/// (Not of those that come of splits.)
+fn out_of_order(report: &Report, nr: usize, let_off: bool) -> Option<[usize; 2]> {
     let mut batch = 0;
     // In which batches each was, and which one was there when it went back.
     let (mut last, mut first, mut back) = (vec![None; nr], vec![None; nr], vec![None; nr]);
+    let mut waited = vec![false; nr];
     for event in &report.events {
         match *event {
             Event::Ended => batch += 1,
@@ -139,6 +150,7 @@ fn out_of_order(report: &Report, nr: usize) -> Option<[usize; 2]> {
                 last[index] = Some(batch);
             }
             Event::Back(index) if index < nr => back[index] = Some(batch),
+            Event::Waits(index) if index < nr => waited[index] = let_off,
             _ => (),
         }
     }
@@ -153,7 +165,7 @@ fn out_of_order(report: &Report, nr: usize) -> Option<[usize; 2]> {
         let beside = |late: usize| last[late] >= then && last[late].is_some();
         let late = order[i..]
             .iter()
-            .find(|&&late| late < early && !beside(late))?;
+            .find(|&&late| late < early && !beside(late) && !waited[late])?;
         Some([*late, early])
     })
 }
@@ -172,7 +184,8 @@ proptest! {
 
     /// Fates, counters, by cgroup too, what is mapped and what is dirty are those of C's loop, which
     /// flushes for each that is dirty. The order in which folios go back to the LRU lists is the same
-    /// but within a batch, and but for those that end while one is collected.
+    /// but within a batch, but for those that end while one is collected, and but for those that wait
+    /// for the flush of several batches.
     #[test]
     fn a_batch_ends_as_one_by_one(specs in specs()) {
         let of = |shrink: fn(List<'_>) -> Report| {
@@ -186,17 +199,20 @@ proptest! {
             let left: Vec<_> = (0..machine.nr_folios()).map(left).collect();
             (report, left)
         };
-        let (batched, left) = of(|list| list.shrink_together(|batch, nr| shrink_batch(batch, nr)));
         let (single, left_singly) = of(|list| list.shrink_unbatched());
-        prop_assert_eq!(&batched.fates, &single.fates);
-        prop_assert_eq!(batched.stat, single.stat);
-        prop_assert_eq!(&batched.cgroups, &single.cgroups);
-        prop_assert_eq!(left, left_singly);
         let whole = |&index: &usize| index < specs.len();
         let back: Vec<_> = single.back.iter().copied().filter(whole).collect();
         prop_assert!(back.is_sorted(), "{back:?}");
-        let early = out_of_order(&batched, specs.len());
-        prop_assert_eq!(early, None);
+        let waiting = of(|list| list.shrink_together(|batch| shrink_batch(batch)));
+        let at_once = of(|list| list.shrink_together_unbatched(|batch| shrink_batch(batch)));
+        for (let_off, (batched, left)) in [(true, waiting), (false, at_once)] {
+            prop_assert_eq!(&batched.fates, &single.fates);
+            prop_assert_eq!(batched.stat, single.stat);
+            prop_assert_eq!(&batched.cgroups, &single.cgroups);
+            prop_assert_eq!(&left, &left_singly);
+            let early = out_of_order(&batched, specs.len(), let_off);
+            prop_assert_eq!(early, None);
+        }
     }
 
     /// A batch has as many folios as it may have, and is no longer, nor has it a huge one.
@@ -204,10 +220,7 @@ proptest! {
     fn a_batch_has_its_limits(specs in specs()) {
         let machine = Machine::new(NR_CPUS, &specs);
         let list = List::new(&machine, 0..specs.len());
-        let report = list.shrink_together(|batch, nr| {
-            assert!((1..=511 + 511).contains(&nr), "it has {nr} pages");
-            shrink_batch(batch, nr)
-        });
+        let report = list.shrink_together(|batch| shrink_batch(batch));
         for batch in report.events.split(|event| *event == Event::Ended) {
             let collected = batch.iter().filter_map(|event| match *event {
                 // What comes of a split is one page.
@@ -221,35 +234,41 @@ proptest! {
         }
     }
 
-    /// Where nothing is in the way, there is one flush for 32.
+    /// Where nothing is in the way, there is one flush for 32 that are dirty, be they of two batches;
+    /// one for each batch with `dirty_flush` off.
     #[test]
-    fn a_batch_has_one_flush(nr in 1usize..33) {
-        let machine = Machine::new(NR_CPUS, &vec![dirty(); nr]);
-        let list = List::new(&machine, 0..nr);
-        let report = list.shrink_together(|batch, nr| shrink_batch(batch, nr));
-        prop_assert_eq!((report.stat.nr_reclaimed, report.flushes), (nr as u64, 1));
+    fn dirty_ones_have_one_flush(specs in few_dirty_and_clean()) {
+        let of = |shrink: fn(List<'_>) -> Report| {
+            let machine = Machine::new(NR_CPUS, &specs);
+            shrink(List::new(&machine, 0..specs.len()))
+        };
+        let report = of(|list| list.shrink_together(|batch| shrink_batch(batch)));
+        prop_assert_eq!((report.stat.nr_reclaimed, report.flushes), (specs.len() as u64, 1));
+        let each = of(|list| list.shrink_together_unbatched(|batch| shrink_batch(batch)));
+        prop_assert_eq!(each.stat, report.stat);
+    }
+}
+
+/// A clean page of a file.
+fn clean() -> Spec {
+    Spec {
+        pte: Some(0),
+        dirty: false,
+        ..Spec::page_of(Mapping::File)
     }
 }
 
 /// Reclaims a dirty page and a clean one of a file by `shrink`.
 fn shrink(shrink: fn(Batch<'_, '_>)) -> Report {
-    let clean = Spec {
-        pte: Some(0),
-        dirty: false,
-        ..Spec::page_of(Mapping::File)
-    };
-    let machine = Machine::new(1, &[dirty(), clean]);
-    let report = List::new(&machine, 0..2).shrink_together(|batch, _| {
-        shrink(batch);
-        0
-    });
+    let machine = Machine::new(1, &[dirty(), clean()]);
+    let report = List::new(&machine, 0..2).shrink_together(shrink);
     (0..2).for_each(|index| machine.assert_nothing_lost(index));
     report
 }
 
 /// Wherever it is dropped, it is flushed for, unlocked, and not written out: what is in it is kept.
 #[test]
-fn a_batch_that_is_dropped_is_let_go() {
+fn a_batch_that_is_dropped_is_put_back() {
     let end = |report: &Report, clean| {
         assert_eq!(report.fates[&0], Fate::Kept);
         assert_eq!(report.fates[&1], clean);
@@ -272,19 +291,12 @@ fn a_batch_that_is_dropped_is_let_go() {
                 .unmap(),
         );
     }));
-    kept(&shrink(|batch| {
-        let unmapped = Collected::new(batch)
-            .check_references()
-            .alloc_swap()
-            .unmap();
-        drop(unmapped.flush_dirty());
-    }));
     let freed = shrink(|batch| {
         let unmapped = Collected::new(batch)
             .check_references()
             .alloc_swap()
             .unmap();
-        drop(unmapped.flush_dirty().free_clean());
+        drop(unmapped.free_clean());
     });
     end(&freed, Fate::Reclaimed);
 }
@@ -299,7 +311,7 @@ fn taken_back(sizes: &[u32], back: impl Fn(usize) -> bool) -> Report {
                 assert!(machine.fault(index, true));
             }
         })
-        .shrink_together(|batch, nr| shrink_batch(batch, nr))
+        .shrink_together(|batch| shrink_batch(batch))
 }
 
 /// One flush for the first 32, and for the others one, or one each.
@@ -326,9 +338,7 @@ fn it_is_pages_that_are_taken_back() {
 /// What is clean need not be unlocked, and what waits is looked at again: a file's is not written out.
 #[test]
 fn what_is_clean_is_freed_with_its_batch() {
-    let report = shrink(|batch| {
-        shrink_batch(batch, 2);
-    });
+    let report = shrink(|batch| shrink_batch(batch));
     assert!(
         report.events.contains(&Event::Freed(1)) && report.events.contains(&Event::PagedOut(0))
     );
@@ -351,7 +361,7 @@ fn a_file_that_is_written_to_while_it_waits_is_kept() {
                     machine.folio(index).core.mark_dirty();
                 }
             })
-            .shrink_together(|batch, nr| shrink_batch(batch, nr));
+            .shrink_together(|batch| shrink_batch(batch));
         assert_eq!(report.events.contains(&Event::PagedOut(0)), !written_to);
         let fate = if written_to {
             Fate::Kept
@@ -378,15 +388,10 @@ fn a_batch_that_is_not_looked_at_is_noticed() {
 /// In C's terms: its references cannot be frozen.
 #[test]
 fn a_clean_folio_that_somebody_has_is_kept_with_its_batch() {
-    let clean = Spec {
-        pte: Some(0),
-        dirty: false,
-        ..Spec::page_of(Mapping::File)
-    };
-    let machine = Machine::new(1, &[clean.clone(), clean]);
+    let machine = Machine::new(1, &[clean(), clean()]);
     machine.folio(0).core.get(1);
     let list = List::new(&machine, 0..2);
-    let report = list.shrink_together(|batch, nr| shrink_batch(batch, nr));
+    let report = list.shrink_together(|batch| shrink_batch(batch));
     assert_eq!(
         [Fate::Kept, Fate::Reclaimed],
         [report.fates[&0], report.fates[&1]]

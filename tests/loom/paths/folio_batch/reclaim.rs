@@ -57,7 +57,7 @@ fn two_of(mapping: Mapping) -> Vec<Spec> {
 }
 
 fn shrink(list: List<'_>) -> Report {
-    list.shrink_together(|batch, nr| shrink_batch(batch, nr))
+    list.shrink_together(|batch| shrink_batch(batch))
 }
 
 /// How the first ended; the second is reclaimed. Nothing that was written to either is lost.

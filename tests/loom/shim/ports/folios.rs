@@ -68,17 +68,17 @@ impl<P: LazyfreeFoliosWalk> LazyfreeFoliosWalk for Watched<'_, P> {
 
 // SAFETY: As of the port.
 unsafe impl<P: FolioBatch> FolioBatch for Watched<'_, P> {
-    type List = P::List;
-
     handed_on! {
         check_references();
         alloc_swap();
+        unmap();
+        free_clean();
+        may_wait() -> bool;
         flush_dirty();
     }
     handed_on! { unsafe
-        unmap();
-        free_clean();
-        let_go() -> P::List;
+        let_go();
+        put_back();
     }
 }
 
@@ -153,7 +153,7 @@ fn unmap_lazyfree((folios, mm): &([Folio; 2], Mm), watch: &Watch<'_>) {
 
 fn shrink(machine: &Machine, watch: &Watch<'_>) {
     let list = List::new(machine, [0]);
-    list.shrink_together(|port, nr| shrink_batch(Watched { port, watch }, nr));
+    list.shrink_together(|port| shrink_batch(Watched { port, watch }));
 }
 
 orders! {

@@ -90,11 +90,11 @@ KEPT = (Counter("scanned_per_stolen", not_above=NO_WORSE),
 BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "seconds", "bogo_ops")
 
 
-def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, boot=None, **kw):
+def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, command="stress", **kw):
     counters = [*(Counter(rate, less=everywhere(required), aim=aim) for rate, required, aim in zip(RATES, *reductions)),
                 *KEPT, *map(Counter, BESIDE)]
     after = (f"floor {cpus}\n" if floor else "") + f"batches {cpus} {lru} {pages}"
-    return counting(workload, f"stress {cpus} {lru} {pages}", "page stolen", boot or STRESS[cpus], counters, after=after,
+    return counting(workload, f"{command} {cpus} {lru} {pages}", "page stolen", STRESS[cpus], counters, after=after,
                     **kw)
 
 

@@ -4,7 +4,7 @@
 from dataclasses import replace
 
 from .anon_unmap import FORKED, PAGEOUT, WHOLE
-from .dirty_flush import FEW, STRESS, pageout, stress
+from .dirty_flush import FEW, pageout, stress
 from .model import (
     MANY_TASKS, NONE, RECLAIM, Boot, Counter, KunitBoot, Limits, Path, Row, counting, everywhere, remote)
 
@@ -28,7 +28,7 @@ try_to_unmap_folios(), by the meter. in-ttu-ext4-4k is file_unmap's ext4-4k. bat
 children share since fork(), are reclaimed from their cgroup; there all paths change their mode, off or `Rust`.
 
 batch-2cpu: what pageout-2cpu is to dirty_flush, and the same by memory.reclaim (-reclaim). batch-stress-: what
-stress-ng- is to dirty_flush, which is off there: batches have their own flush. batch-holds-: guest instructions of
+stress-ng- is to dirty_flush, which is on and off with it. batch-holds-: guest instructions of
 the longest hold of a page table lock in try_to_unmap_one() or the like, and of a folio's lock in shrink_folio_list()
 or of the first of a batch until all are unlocked; what interrupts it included. batch-bios-: how often a page is written,
 if swap is a file on a disk: by bios, and by the requests that the block layer merges them to."""
@@ -66,9 +66,7 @@ def pageout_in_ttu(name, content, kib, times, aim):
     return in_ttu(name, f"pageout {content} {kib} {{anon_mib}} whole", times, aim)
 
 
-ALONE = replace(STRESS[4], name="stress-ng-4cpu-batch", arguments="mm_batch.anon_unmap=rust mm_batch.dirty_flush=off")
-# Shootdowns, call IPIs, dirty flushes. dirty_flush by itself has 86, 87 and 93 %, and without LRU_GEN 71, 73 and 85 %, in
-# the boots in which this has 84, 85 and 92, and 75, 76 and 85 %. Of five pairs one has up to 14 points less.
+# Shootdowns, call IPIs, dirty flushes.
 REDUCTIONS = {
     "gen": ((80, 81, 88), (92, 92, 96)),
     "classic": ((70, 71, 80), (80, 85, 90)),
@@ -98,7 +96,7 @@ def timed(name, kind, content="data", how="pageout", gain=None):
 
 KUNIT = "guest_mm_batch_folio_batch"
 # x86 puts a flush off only if another CPU has the mm.
-WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree")
+WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree", "and_dirty_flush")
 
 PATH = Path(
     name="folio_batch",
@@ -134,7 +132,7 @@ PATH = Path(
         holds("2m", 2048),
         bios("4k", 4),
         bios("64k", 64),
-        *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], boot=ALONE) for lru in REDUCTIONS),
+        *(stress(f"batch-stress-{lru}", 4, lru, reductions=REDUCTIONS[lru], command="stress_both") for lru in REDUCTIONS),
     ),
     timed=(timed("zero-4k", "anon", "zero", gain=1.25),
            timed("data-4k", "anon", gain=1.15),

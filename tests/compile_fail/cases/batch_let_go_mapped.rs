@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! error: E0599 let_go, Unmapped
-//! right: let_go() -> flush_dirty()
-//! No folio is unlocked while a flush may be owed for it.
+//! right: let_go() -> free_clean().let_go()
+//! What waits to be written out is not mapped.
 
 use mm_batch::batch::{
     FolioBatch,
@@ -11,5 +11,5 @@ use mm_batch::batch::{
 
 pub fn let_go<B: FolioBatch>(unmapped: Unmapped<B>) {
     #[cfg(bad)]
-    let _ = unmapped.let_go();
+    unmapped.let_go();
 }
