@@ -8,6 +8,7 @@ use crate::reclaimers::{
     of,
     Path,
     GONE,
+    SHARED,
     STALE,
     TAKEN_BACK, //
 };
@@ -60,20 +61,20 @@ const PATH: Path = Path {
 
 #[test]
 fn folio_batch_random() {
-    check_kept(Choice::Random, PATH, &[]);
+    check_kept(Choice::Random, PATH, &[SHARED]);
 }
 
 #[test]
 fn folio_batch_priorities() {
-    check_kept(Choice::Priorities(20), PATH, &[STALE, TAKEN_BACK]);
+    check_kept(Choice::Priorities(20), PATH, &[SHARED, STALE, TAKEN_BACK]);
 }
 
 #[test]
 fn folio_batch_zaps_random() {
-    check_taken(Choice::Random, PATH, &[STALE, GONE]);
+    check_taken(Choice::Random, PATH, &[SHARED, STALE, GONE]);
 }
 
 #[test]
 fn folio_batch_zaps_priorities() {
-    check_taken(Choice::Priorities(20), PATH, &[STALE, GONE]);
+    check_taken(Choice::Priorities(20), PATH, &[SHARED, STALE, GONE]);
 }
