@@ -24,8 +24,8 @@
 //! [`crate::reclaim`] says why an anonymous folio may be unlocked while a flush is owed for it, and
 //! a folio of a file, or of shmem, must not be. A batch of which all that is left may wait is
 //! unlocked, and its flush is that of [`crate::dirty_flush`], for several batches of a list. If one
-//! of its folios may not wait, the flush comes first, while all are locked. What others do to such a
-//! folio then they do to one that is not mapped, as if reclaim had never mapped it, and reclaim
+//! of its folios may not wait, the flush comes first, while all are locked. What others do to such
+//! a folio then they do to one that is not mapped, as if reclaim had never mapped it, and reclaim
 //! looks at it again, under its lock, before it goes on.
 //!
 //! What is freed is clean: it was not dirty by its PTEs either, so that no CPU can write to it. C
@@ -43,8 +43,8 @@ use core::mem;
 /// # Safety
 ///
 /// While a value exists, the folios of its batch are locked by this task, and this task unmaps
-/// nothing but by [`Self::unmap`]. What it unmaps it notes for the flush. What the methods answer is
-/// so.
+/// nothing but by [`Self::unmap`]. What it unmaps it notes for the flush. What the methods answer
+/// is so.
 pub unsafe trait FolioBatch {
     /// Asks each folio for references, by one walk per page table. Those that were used leave,
     /// unlocked: activated, or kept, as C does with one.
@@ -72,16 +72,17 @@ pub unsafe trait FolioBatch {
     /// Goes through the folios and frees, under their locks, those that are clean, not mapped, and
     /// need nothing that may sleep: they leave the swap cache or the page cache, and the batch.
     /// What is still mapped leaves as well, to be taken one by one, and so does what is pinned or a
-    /// dirty page of a file (activated), or may not be written out now (kept). If a CPU may write to
-    /// one of these, it is flushed for before it is unlocked. Left are the folios that are to be
+    /// dirty page of a file (activated), or may not be written out now (kept). If a CPU may write
+    /// to one of these, it is flushed for before it is unlocked. Left are the folios that are to be
     /// written out, or have buffers to be freed.
     ///
     /// C: `shrink_batch_free_clean()`, mm/vmscan.c, by this series; `__remove_mapping()`, 7.3, for
     /// one.
     fn free_clean(&self);
 
-    /// Whether each of the folios that are left may be unlocked while a flush is owed for it: it is
-    /// anonymous, and `dirty_flush` is on.
+    /// Whether each of the folios that are left, if there are any, may be unlocked while a flush is
+    /// owed for it: `dirty_flush` is on and has not been given up for this list, and the folio is
+    /// anonymous, and such as `dirty_flush` lets wait.
     ///
     /// C: `shrink_batch_may_wait()`, mm/vmscan.c, by this series.
     fn may_wait(&self) -> bool;

@@ -12,9 +12,10 @@
 //!
 //! C collects the batch (`shrink_wait()`, mm/vmscan.c, by this series): anonymous folios for which
 //! a flush is owed, at most 32 folios; a batch also ends with the folio by which it has 512 pages
-//! or more. What may not wait, such as a folio of 512 pages, is flushed for while it is locked, and
-//! written out at once, as without batches. So on x86 with one CPU, which has no other CPU to
-//! interrupt, there are no batches. (arm64 puts off a flush, and waits for it, in any case.)
+//! or more. (What [`crate::folio_batch`] lets go of comes to it whole, and may be flushed for.)
+//! What may not wait, such as a folio of 512 pages, is flushed for while it is locked, and written
+//! out at once, as without batches. So on x86 with one CPU, which has no other CPU to interrupt,
+//! there are no batches. (arm64 puts off a flush, and waits for it, in any case.)
 //!
 //! The folios of a batch are written out in the order in which they were unmapped, as those of
 //! neighbouring swap slots make one I/O.
@@ -30,10 +31,11 @@ use crate::reclaim::{
     FolioList, //
 };
 
-/// Flushes for a batch of `nr_pages` pages, at least 1, and writes out those of its folios that are
-/// still what they were. All are dealt with when it returns.
+/// Flushes for a batch, and writes out those of its folios that are still what they were. All are
+/// dealt with when it returns.
 ///
-/// Returns how many pages of the batch faults took back, if these are more than half of it, else 0.
+/// Returns how many of its pages faults took back, if these are more than half of `nr_tried`, else
+/// 0. So many pages were taken through reclaim with these: those of the batch, at least 1, or more.
 ///
 /// # Examples
 ///
@@ -61,7 +63,7 @@ use crate::reclaim::{
 ///
 /// C: the end of the loop in `shrink_folio_list()`, mm/vmscan.c, 7.3.
 #[inline]
-pub fn shrink_waiting<L: FolioList>(list: L, nr_pages: u32) -> u32 {
+pub fn shrink_waiting<L: FolioList>(list: L, nr_tried: u32) -> u32 {
     let mut taken_back = 0u32;
     let mut flushed = Flushed::flush(list);
     while let Some(folio) = flushed.next_locked() {
@@ -70,7 +72,7 @@ pub fn shrink_waiting<L: FolioList>(list: L, nr_pages: u32) -> u32 {
             Err(mapped) => taken_back = taken_back.saturating_add(mapped),
         }
     }
-    if taken_back > nr_pages / 2 {
+    if taken_back > nr_tried / 2 {
         taken_back
     } else {
         0

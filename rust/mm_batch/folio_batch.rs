@@ -16,9 +16,9 @@
 //! come back to `unmap_*_folios()` for each page table. What is done once per folio without batches
 //! is done once per batch: a slot of swap, a walk for references, a walk for unmapping.
 //!
-//! What is dirty then waits for the flush of [`crate::dirty_flush`], which is the last step, and for
-//! several batches of a list: with `LRU_GEN` a list has up to 64 folios, most of which may be clean.
-//! Where `dirty_flush` is off, each batch has its flush.
+//! What is dirty then waits for the flush of [`crate::dirty_flush`], which is the last step, and
+//! for several batches of a list: with `LRU_GEN` a list has up to 64 folios, most of which may be
+//! clean. Where `dirty_flush` is off, each batch has its flush.
 //!
 //! Folios are neighbours where one page table maps them, with gaps or without. What does not fit
 //! stays mapped or leaves the batch: C takes it by itself, as without batches, or in the next one.

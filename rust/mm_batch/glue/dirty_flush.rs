@@ -179,9 +179,10 @@ unsafe impl FolioList for ShrinkCtx {
     }
 }
 
-/// Flushes for the folios of `ctx` that wait, of `nr_pages` pages in all, and ends with each.
+/// Flushes for the folios of `ctx` that wait, of `nr_pages` pages in all, and ends with each. With
+/// these `nr_tried` pages were taken through reclaim.
 ///
-/// Returns whether there may be another batch: false if faults took most of this one back.
+/// Returns whether there may be another batch: false if faults took most of those back.
 ///
 /// # Safety
 ///
@@ -193,6 +194,7 @@ unsafe impl FolioList for ShrinkCtx {
 pub(crate) unsafe extern "C" fn mm_batch_shrink_waiting(
     ctx: *mut bindings::shrink_ctx,
     nr_pages: c_uint,
+    nr_tried: c_uint,
 ) -> bool {
     // SAFETY: It calls what a test has set, or nothing.
     #[cfg(CONFIG_MM_BATCH_KUNIT_TEST)]
@@ -200,7 +202,7 @@ pub(crate) unsafe extern "C" fn mm_batch_shrink_waiting(
         bindings::mm_batch_open_dirty_flush_window()
     };
     // INVARIANT: By the function's requirement.
-    let taken_back = shrink_waiting(ShrinkCtx { ctx }, nr_pages);
+    let taken_back = shrink_waiting(ShrinkCtx { ctx }, nr_tried);
     trace::run(DIRTY_FLUSH, nr_pages as usize, DONE);
     if taken_back > 0 {
         trace::run(DIRTY_FLUSH, taken_back as usize, TAKEN_BACK);

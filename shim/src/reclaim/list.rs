@@ -92,7 +92,8 @@ impl Name {
 /// What happens to a folio there.
 type Meanwhile<'m> = Box<dyn Fn(usize, Window) + 'm>;
 
-/// What ends with a batch of so many pages: how many of these were taken back, if most were.
+/// What ends with a batch, with which so many pages were tried: how many of these were taken back, if
+/// most were.
 type Shrink<'m> = Box<dyn Fn(Port<'_, 'm>, u32) -> u32 + 'm>;
 
 /// The list, of one task.
@@ -106,6 +107,8 @@ pub struct List<'m> {
     pub(super) batched: Cell<bool>,
     waiting: RefCell<VecDeque<usize>>,
     nr_waiting_pages: Cell<u32>,
+    /// So many pages were taken through reclaim since there was a flush for these.
+    pub(super) nr_tried_pages: Cell<u32>,
     /// Who was unmapped by this pass, if the one that was looked at last was.
     pub(super) unmapped: Cell<Option<usize>>,
     places: RefCell<BTreeMap<usize, Place>>,
@@ -133,6 +136,7 @@ impl<'m> List<'m> {
             batched: Cell::new(true),
             waiting: RefCell::default(),
             nr_waiting_pages: Cell::new(0),
+            nr_tried_pages: Cell::new(0),
             unmapped: Cell::new(None),
             places: RefCell::default(),
             locked: Cell::new(None),
@@ -227,6 +231,7 @@ impl<'m> List<'m> {
     ///
     /// If it leaves some, which C would warn of.
     pub(super) fn shrink_waiting(&self) {
+        let nr_tried = self.nr_tried_pages.take();
         if self.nobody_waits() {
             return;
         }
@@ -235,7 +240,7 @@ impl<'m> List<'m> {
         let now: u32 = self.waiting.borrow().iter().map(nr).sum();
         let nr_pages = self.nr_waiting_pages.take();
         assert_eq!(now, nr_pages, "a folio was split while it waits");
-        let taken_back = (self.shrink_waiting)(Port(self), nr_pages);
+        let taken_back = (self.shrink_waiting)(Port(self), nr_tried);
         if taken_back > 0 {
             self.note(Event::TakenBack(taken_back));
             self.batched.set(false);

@@ -84,6 +84,7 @@ impl List<'_> {
         self.note(Event::Waits(index));
         self.happens(index, Window::Unlocked);
         self.push_waiting(index, nr);
+        self.nr_tried_pages.set(self.nr_tried_pages.get() + nr);
         if self.enough_wait() {
             self.shrink_waiting();
         }

@@ -315,6 +315,8 @@ impl Pass<'_, '_> {
         if self.none_together() {
             return;
         }
+        let nr_tried = list.nr_tried_pages.get() + self.pages_together();
+        list.nr_tried_pages.set(nr_tried);
         batches.unmapped.set(false);
         (self.shrink)(Batch::new(list));
         list.assert_none_locked("a batch ends");

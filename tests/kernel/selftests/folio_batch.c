@@ -311,10 +311,13 @@ static void test_ksm(void)
 	for (start = begin(); shared < pairs && !out_of_time(start, false); usleep(10000))
 		shared = number_in(KSM "pages_sharing");
 	write_to(KSM "run", "0");
-	reclaim("max");
+	/* Those that KSM has looked at last count as used, the first time. */
+	for (start = begin(); !ksm_out && !out_of_time(start, false); usleep(10000)) {
+		reclaim("max");
+		for (unsigned long i = 0; i < SIZE; i += 2 * STRIPE)
+			ksm_out += swapped(at + i, STRIPE);
+	}
 	out = swapped(at, SIZE);
-	for (unsigned long i = 0; i < SIZE; i += 2 * STRIPE)
-		ksm_out += swapped(at + i, STRIPE);
 	right = each_byte(at, SIZE, 1);
 	memset(at + twin, 0, PAGE);
 	right &= each_byte(at, twin, 1);

@@ -335,6 +335,28 @@ fn it_is_pages_that_are_taken_back() {
     assert!(!was_most(|index| index < 3));
 }
 
+/// Those that are clean count as well: one that is taken back beside three is not most.
+#[test]
+fn most_is_of_what_was_tried() {
+    let specs: Vec<_> = [clean(), clean(), clean(), dirty()].into();
+    for off in [false, true] {
+        let machine = Machine::new(NR_CPUS, &specs);
+        let list = List::new(&machine, 0..specs.len()).meanwhile(|index, window| {
+            if window == Window::Unlocked {
+                assert!(machine.fault(index, true));
+            }
+        });
+        let report = if off {
+            list.shrink_together_unbatched(|batch| shrink_batch(batch))
+        } else {
+            list.shrink_together(|batch| shrink_batch(batch))
+        };
+        let taken_back = |event: &Event| matches!(event, Event::TakenBack(_));
+        assert_eq!(report.stat.nr_reclaimed, 3);
+        assert!(!report.events.iter().any(taken_back));
+    }
+}
+
 /// What is clean need not be unlocked, and what waits is looked at again: a file's is not written out.
 #[test]
 fn what_is_clean_is_freed_with_its_batch() {

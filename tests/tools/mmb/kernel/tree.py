@@ -127,9 +127,10 @@ def beyond():
             "planted": planted()}
 
 
-def tree_of(base):
-    """The folder of the tree that is built."""
-    return base.work / "-".join(["linux", *(name for name, is_wanted in beyond().items() if is_wanted)])
+def tree_of(base, more=None):
+    """The folder of the tree that is built, or of one with `more`."""
+    wanted = [name for name, is_wanted in beyond().items() if is_wanted]
+    return base.work / "-".join(["linux", *(wanted if more is None else more)])
 
 
 def patches_of(path, folder=TOP / "patches"):

@@ -27,7 +27,7 @@ from ..base.errors import FAIL, PASS, Error, say
 from ..base.process import die_with_parent, git_files
 from ..base.progress import minutes
 from ..kernel.kbuild import Build, flavour
-from ..kernel.tree import Base, hold
+from ..kernel.tree import Base, hold, tree_of
 from ..guest.boot import boot
 from ..guest.splats import SPLAT
 from . import expected, kselftest, kunit, planted
@@ -166,7 +166,8 @@ def boot_selftest(mutant, kernel, log, more):
     base, test = Base(), expected.parse(expected.LIST.read_text())[0][mutant.case]
     folder = log.with_suffix(".guest")
     folder.mkdir(exist_ok=True)
-    guest = kselftest.Guest(Build(base, base.tree, kernel.arch), [], [test], folder, kunit.slower(kernel, 1))
+    build = Build(base, tree_of(base, ["planted"]), kernel.arch)
+    guest = kselftest.Guest(build, [], [test], folder, kunit.slower(kernel, 1))
     return guest.boot([test], "rust", log, kernel=kernel, more=f"loglevel=7 {more}")
 
 
