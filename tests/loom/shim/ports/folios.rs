@@ -217,6 +217,6 @@ orders! {
         smp_rmb;
     All, ports_that_order_folios_together: dirty(), shrink =>
         unmap;
-    Reads, ports_that_order_reads_of_folios_together: dirty(), shrink =>
+    Reads, ports_that_order_reads_of_folios_together: dirty_of(Mapping::Shmem), shrink =>
         flush_dirty;
 }
