@@ -221,7 +221,9 @@ proptest! {
         let machine = Machine::new(NR_CPUS, &specs);
         let list = List::new(&machine, 0..specs.len());
         let report = list.shrink_together(|batch| shrink_batch(batch));
-        for batch in report.events.split(|event| *event == Event::Ended) {
+        let is_end = |event: &Event| *event == Event::Ended;
+        let nr_batches = report.events.iter().filter(|event| is_end(event)).count();
+        for (i, batch) in report.events.split(is_end).enumerate() {
             let collected = batch.iter().filter_map(|event| match *event {
                 // What comes of a split is one page.
                 Event::Collected(index) => Some(specs.get(index).map_or(1, |spec| spec.nr)),
@@ -231,6 +233,8 @@ proptest! {
             prop_assert!(sizes.len() <= 32 && sizes.iter().all(|&nr| nr < 512), "{sizes:?}");
             let in_front: u32 = sizes.iter().rev().skip(1).sum();
             prop_assert!(in_front < 512, "{sizes:?}");
+            // Behind the last there is none.
+            prop_assert_eq!(sizes.is_empty(), i == nr_batches);
         }
     }
 
@@ -246,6 +250,11 @@ proptest! {
         prop_assert_eq!((report.stat.nr_reclaimed, report.flushes), (specs.len() as u64, 1));
         let each = of(|list| list.shrink_together_unbatched(|batch| shrink_batch(batch)));
         prop_assert_eq!(each.stat, report.stat);
+        let is_dirty = |batch: &[Spec]| batch.iter().any(|spec| spec.mapping == Mapping::Swap);
+        // What is clean at the end of the list has one before it is freed.
+        let clean_last = specs.chunks(32).last().is_some_and(|batch| !is_dirty(batch));
+        let flushes = specs.chunks(32).filter(|batch| is_dirty(batch)).count();
+        prop_assert_eq!(each.flushes, flushes + usize::from(clean_last));
     }
 }
 

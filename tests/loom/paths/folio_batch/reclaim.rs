@@ -373,23 +373,20 @@ fn folio_batch_another_finds_one_isolated() {
 /// executions, and takes two minutes.)
 #[test]
 fn folio_batch_finds_one_isolated() {
-    check(
-        Bound::Preemptions(6),
-        &[RECLAIMED, FIRST_KEPT],
-        |outcomes| {
-            let machine = Arc::new(Machine::new(1, &two_of(Mapping::Swap)));
-            let theirs = machine.clone();
-            let other = thread::spawn(move || List::new(&theirs, [0]).shrink_unbatched().fates[&0]);
-            assert!(!machine.isolate(0));
-            let report = shrink(List::new(&machine, [1]));
-            let others = other.join().expect("the other reclaimer panicked");
-            assert_eq!(ended(&machine, &report), OTHERS);
-            outcomes.saw(match others {
-                Fate::Reclaimed => RECLAIMED,
-                _ => FIRST_KEPT,
-            });
-        },
-    );
+    let ends = [RECLAIMED, FIRST_KEPT];
+    check(Bound::Preemptions(6), &ends, |outcomes| {
+        let machine = Arc::new(Machine::new(1, &two_of(Mapping::Swap)));
+        let theirs = machine.clone();
+        let other = thread::spawn(move || List::new(&theirs, [0]).shrink_unbatched().fates[&0]);
+        assert!(!machine.isolate(0));
+        let report = shrink(List::new(&machine, [1]));
+        let others = other.join().expect("the other reclaimer panicked");
+        assert_eq!(ended(&machine, &report), OTHERS);
+        outcomes.saw(match others {
+            Fate::Reclaimed => RECLAIMED,
+            _ => FIRST_KEPT,
+        });
+    });
 }
 
 /// Another reclaimer isolates one of two, and reclaims it by itself; or tries to, with a reference
