@@ -53,7 +53,7 @@ use crate::reclaim::{
 ///     ..Spec::page_of(Mapping::Swap)
 /// };
 /// let machine = Machine::new(1, &[page.clone(), page]);
-/// let list = List::new(&machine, 0..2).by(|waiting, nr_pages| shrink_waiting(waiting, nr_pages));
+/// let list = List::new(&machine, 0..2).by(|waiting, nr_tried| shrink_waiting(waiting, nr_tried));
 /// let report = list.shrink();
 /// assert_eq!((report.stat.nr_reclaimed, report.flushes), (2, 1));
 /// ```

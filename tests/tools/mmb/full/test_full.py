@@ -207,7 +207,7 @@ class Rebuilt(unittest.TestCase):
                 (shutil.copytree if (TOP / part).is_dir() else shutil.copy)(TOP / part, top / part)
             source = top / "rust/mm_batch/dirty_flush.rs"
             text = source.read_text()
-            for old, new, is_same in (("\n//! ", "\n//! Said anew: ", True), ("nr_pages / 2", "nr_pages / 3", False)):
+            for old, new, is_same in (("\n//! ", "\n//! Said anew: ", True), ("nr_tried / 2", "nr_tried / 3", False)):
                 changed = text.replace(old, new, 1)
                 self.assertNotEqual(changed, text)
                 source.write_text(changed)

@@ -246,7 +246,7 @@ class InTheGuest(unittest.TestCase):
                             for path, nr, end in runs)
             traced = 'tracing=HERE event=HERE\nreclaimed() { echo RECLAIMED "$@"; cat HERE/traced >$tracing/trace; }\n'
             self.assertEqual(self.shell(STRESS + traced + "batches 4 gen 75", "stress.sh", traced=trace),
-                             (["MODE dirty_flush rust", "RECLAIMED 4 gen 75", "NOTE dirty_flush w " + note], 0))
+                             ([*["MODE dirty_flush rust"] * 2, "RECLAIMED 4 gen 75", "NOTE dirty_flush w " + note], 0))
 
     def test_pageout(self):
         mapped = FAILED + "{} of 512 pages are still mapped"
