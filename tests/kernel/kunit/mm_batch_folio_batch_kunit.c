@@ -234,8 +234,8 @@ static void test_batch_lazyfree(struct kunit *test)
 	unmap_dirty(test);
 }
 
-/* Two batches of which most is clean, and two folios may be of shmem: one of each. */
-static void reclaim_mostly_clean(struct kunit *test, bool shmem)
+/* Two batches of which three quarters are clean, and two folios may be of shmem: one of each. */
+static void map_mostly_clean(struct kunit *test, bool shmem)
 {
 	struct dirty_flush_kunit *k = test->priv;
 	const unsigned int nr = 40;
@@ -248,14 +248,29 @@ static void reclaim_mostly_clean(struct kunit *test, bool shmem)
 		else
 			map_dirty(test, 0, shmem && i % (nr - 4) == 0);
 	}
-	reclaim_list(test, k->folios, k->nr);
-	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, nr);
-	KUNIT_EXPECT_EQ(test, k->got.nr_written, nr / 4);
-	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
-	KUNIT_EXPECT_FALSE(test, k->got.pending_at_free);
-	for (i = 0; i < nr; i++)
+}
+
+static void unmap_mostly_clean(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < k->nr; i++)
 		expect_dirty_content(test, &k->folios[i], i % 4);
 	unmap_dirty(test);
+}
+
+static void reclaim_mostly_clean(struct kunit *test, bool shmem)
+{
+	struct dirty_flush_kunit *k = test->priv;
+
+	map_mostly_clean(test, shmem);
+	reclaim_list(test, k->folios, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
+	KUNIT_EXPECT_EQ(test, k->got.nr_written, k->nr / 4);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
+	KUNIT_EXPECT_FALSE(test, k->got.pending_at_free);
+	unmap_mostly_clean(test);
 }
 
 /*
@@ -283,6 +298,33 @@ static void test_batch_and_dirty_flush(struct kunit *test)
 		expect_flushed_in_time(test);
 		KUNIT_EXPECT_GE(test, k->got.nr_windows, 2);
 	}
+}
+
+/* Faults take back most of what waits. */
+static void fault_in_six(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		fault_in(test, &k->folios[4 * i], 0);
+}
+
+/* Most of what waits is not most of what was tried, so that batches go on. */
+static void test_batch_taken_back(struct kunit *test)
+{
+	const struct mode_param *param = test->param_value;
+	struct dirty_flush_kunit *k = test->priv;
+
+	have_other_cpu(test);
+	mm_batch_dirty_flush_set_mode(param->mode);
+	map_mostly_clean(test, false);
+	k->in_window = fault_in_six;
+	reclaim_list(test, k->folios, k->nr);
+	k->in_window = NULL;
+	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr - (batched(test) ? 6 : 0));
+	KUNIT_EXPECT_EQ(test, k->got.taken_back, 0);
+	unmap_mostly_clean(test);
 }
 
 /* Of a file that has all pages in the page cache, these. */
@@ -453,6 +495,7 @@ static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_mixed, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_lazyfree, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_and_dirty_flush, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_taken_back, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_page_cache, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_notifier, batch_mode_gen_params),
 	{}
