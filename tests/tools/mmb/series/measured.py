@@ -46,6 +46,8 @@ MEASURED = {
     # The second kernel has the twins as well: the first row is for what these do to C.
     "better_c": Measured("mm-rmap-let-a-file-folio-s-batch-differ-in-write-and.patch", ("ext4-64k", "ext4-64k-mixed"),
                          modes=("c", "c"), heads=("before", "after"), reports=("release", "twins")),
+    "contig_free_c": Measured("mm-page_alloc-free-a-contiguous-range-a-run-of-pages.patch", RANGES, modes=("c", "c"),
+                              heads=("before", "after"), reports=("release", "twins")),
     "contig_free": Measured("mm-page_alloc-free-contiguous-ranges-by-mm_batch.patch", RANGES),
     "file_unmap": Measured("mm-rmap-unmap-file-and-lazyfree-folios-by-mm_batch.patch", FILE),
     "anon_unmap": Measured("mm-rmap-unmap-anonymous-folios-by-mm_batch.patch", ANON, modes=("off", "rust"),
