@@ -45,10 +45,8 @@ def whole_metric(figures, row):
 def modes_of(figures, row, metric):
     """What a row takes, in % of off, by mode; the twin's as part of its own kernel's off."""
     release, twins = figures["release"], figures["twins"]
-    found = {"off": 1.0, "C": release.ratio(row, "c", "off", metric)}
-    if row in twins.rows:
-        found["twin"] = twins.ratio(row, "c", "off", metric)
-    found["Rust"] = release.ratio(row, "rust", "off", metric)
+    found = {"off": 1.0, "C": release.ratio(row, "c", "off", metric), "twin": twins.ratio(row, "c", "off", metric),
+             "Rust": release.ratio(row, "rust", "off", metric)}
     return {mode: 100 * value for mode, value in found.items() if value is not None}
 
 

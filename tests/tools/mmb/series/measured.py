@@ -41,13 +41,14 @@ BATCHES = tuple(f"batch-{row}" for row in (
     "anon-4k-random", "zero-16k", "zero-64k"))
 FLUSHES = (("pageout-4cpu", "flushes_per_dirty_folio"), ("stress-ng-4cpu", "tlb_shootdowns_per_stolen"),
            ("stress-ng-4cpu", "call_ipis_per_stolen"))
+# What C gains, by its rows in two kernels.
+OF_C = {"modes": ("c", "c"), "heads": ("before", "after"), "reports": ("release", "twins")}
 # Folder of patches/ -> its performance patch.
 MEASURED = {
     # The second kernel has the twins as well: the first row is for what these do to C.
     "better_c": Measured("mm-rmap-let-a-file-folio-s-batch-differ-in-write-and.patch", ("ext4-64k", "ext4-64k-mixed"),
-                         modes=("c", "c"), heads=("before", "after"), reports=("release", "twins")),
-    "contig_free_c": Measured("mm-page_alloc-free-a-contiguous-range-a-run-of-pages.patch", RANGES, modes=("c", "c"),
-                              heads=("before", "after"), reports=("release", "twins")),
+                         **OF_C),
+    "contig_free_c": Measured("mm-page_alloc-free-a-contiguous-range-a-run-of-pages.patch", RANGES, **OF_C),
     "contig_free": Measured("mm-page_alloc-free-contiguous-ranges-by-mm_batch.patch", RANGES),
     "file_unmap": Measured("mm-rmap-unmap-file-and-lazyfree-folios-by-mm_batch.patch", FILE),
     "anon_unmap": Measured("mm-rmap-unmap-anonymous-folios-by-mm_batch.patch", ANON, modes=("off", "rust"),
