@@ -66,7 +66,9 @@ class Timed(unittest.TestCase):
     def test_limits_noise_and_gains(self):
         for problems, config, by_mode in (
                 (0, "release", {"c": [100, 100.1], "rust": [75.1]}), (1, "release", {"c": [100, 100], "rust": [75.2]}),
-                (1, "release", {"c": [100, 101], "rust": [50.0]}), (1, "noinline", {"c": [100, 110], "rust": [70]}),
+                (1, "release", {"c": [100, 101], "rust": [75.0]}), (0, "release", {"c": [100, 101], "rust": [50.0]}),
+                (1, "release", {"off": [281], "c": [100, 101], "rust": [70]}),
+                (0, "noinline", {"c": [100, 110], "rust": [70]}),
                 (1, "release", {"c": [100, 100.1], "rust": [80]}), (0, "distro", {"c": [100, 100.1], "rust": [80]}),
                 (1, "distro", {"c": [100, 100.1], "rust": [90.2]}), (0, "noinline", {"c": [100, 100.1], "rust": [500]}),
                 (1, "better_c", {"c": [100, 100.1], "rust": [70]}), (0, "better_c", {"c": [100, 100.1], "rust": [60]}),

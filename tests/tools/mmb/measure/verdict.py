@@ -57,12 +57,22 @@ class Line:
         found = map(change, self.values[metric]["off"], self.values[metric]["rust"])
         return max((c for c in found if c is not None), default=None)
 
+    def undecided(self, config):
+        """Whether noise could be what meets a limit, or what does not."""
+        row = self.row
+        most = [(self.ratio("rust", under), getattr(limits, config))
+                for under, limits in (("c", row.limits), ("off", row.not_above))]
+        least = [(self.ratio("off", "rust", metric), getattr(gains, config))
+                 for metric, gains in {row.metric: row.gains, **row.more_gains}.items()]
+        return (any(limit and ratio and ratio > limit * (1 - self.noise) for ratio, limit in most) or
+                any(gain and ratio and ratio < gain * (1 + self.noise) for ratio, gain in least))
+
     def problems(self, judged, config="release"):
         """What is not met, by the limits of a configuration. None is for wall time, which is not judged."""
         if not judged:
             return
         row, name, noise = self.row, self.row.workload, f"{self.noise:.2%}"
-        if self.noise > NOISE_LIMIT:
+        if self.noise > NOISE_LIMIT and self.undecided(config):
             yield f"{name}: noise {noise} is above {NOISE_LIMIT:.1%}; run it with longer loops"
         for under, head, limits in ("c", PATHS[row.path].head(config), row.limits), ("off", "off", row.not_above):
             limit = getattr(limits, config)
