@@ -113,7 +113,7 @@ soak: ## what races with reclaim, for an hour each, in the debug kernel (1 h bey
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
 	@$(mmb) stale
 
-prove-fresh: ## the README's two commands in a bare Debian 12; needs root (45 min)
+prove-fresh: ## the README's two commands in a bare Debian 12; needs root (100 min; SCALE=full, for report/: 120)
 	@tests/tools/prove-fresh
 
 prove-deb: ## what make deb makes, in a Debian 12 with UEFI, GRUB and systemd under QEMU: installed, booted, measured, purged; needs root
