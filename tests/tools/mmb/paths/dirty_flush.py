@@ -82,17 +82,18 @@ REDUCTIONS = {
 NO_REDUCTIONS = ((None,) * 3,) * 2
 RATES = ("tlb_shootdowns_per_stolen", "call_ipis_per_stolen", "dirty_flushes_per_stolen")
 # What reclaim is for does not get worse. One run of five has up to 1.5 times what the others have; medians of five
-# differ by 1 %, with 16 CPUs by 7 %. A short run ends before what it swapped out is wanted again: nothing is refaulted.
+# differ by 1 %, with 16 CPUs by 7 %. Without LRU_GEN reclaim looks at 1.6 to 2.1 pages per page that it takes, in off,
+# by the boot. A short run ends before what it swapped out is wanted again: nothing is refaulted.
 NO_WORSE = everywhere(1.1)
-KEPT = (Counter("scanned_per_stolen", not_above=NO_WORSE),
-        Counter("refaults_per_stolen", not_above=NO_WORSE, least=0.01),
+SCANNED = {"gen": NO_WORSE, "classic": everywhere(1.25)}
+KEPT = (Counter("refaults_per_stolen", not_above=NO_WORSE, least=0.01),
         Counter("oom_kills", not_above=everywhere(1)))
 BESIDE = ("pgscan_anon", "pgsteal_anon", "pages_stolen", "major_faults", "seconds", "bogo_ops")
 
 
 def stress(workload, cpus, lru, pages="{stolen}", reductions=NO_REDUCTIONS, floor=False, command="stress", **kw):
     counters = [*(Counter(rate, less=everywhere(required), aim=aim) for rate, required, aim in zip(RATES, *reductions)),
-                *KEPT, *map(Counter, BESIDE)]
+                Counter("scanned_per_stolen", not_above=SCANNED[lru]), *KEPT, *map(Counter, BESIDE)]
     after = (f"floor {cpus}\n" if floor else "") + f"batches {cpus} {lru} {pages}"
     return counting(workload, f"{command} {cpus} {lru} {pages}", "page stolen", STRESS[cpus], counters, after=after,
                     **kw)

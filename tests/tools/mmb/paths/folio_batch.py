@@ -68,7 +68,7 @@ def pageout_in_ttu(name, content, kib, times, aim):
 
 # Shootdowns, call IPIs, dirty flushes.
 REDUCTIONS = {
-    "gen": ((86, 87, 90), (92, 92, 96)),
+    "gen": ((80, 81, 88), (92, 92, 96)),
     "classic": ((70, 71, 80), (80, 85, 90)),
 }
 
