@@ -206,6 +206,9 @@ static inline const struct reclaimed *reclaim_list(struct kunit *test, struct di
 		}
 	}
 	k->reclaims = true;
+	/* Until the next interrupt ends, which reschedules it. */
+	if (k->reschedule)
+		set_tsk_need_resched(current);
 	got->nr_reclaimed = reclaim_pages(&folios);
 	k->reclaims = false;
 	if (k->on_other)

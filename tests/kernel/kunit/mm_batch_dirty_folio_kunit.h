@@ -52,6 +52,7 @@ struct reclaimed {
 struct dirty_flush_kunit {
 	struct task_struct *task;	/* the test's */
 	bool reclaims;			/* it is in reclaim_pages() */
+	bool reschedule;		/* it is to be rescheduled there */
 	struct other_cpu other;
 	struct task_struct *on_other;
 	/* Called in the first window, in which a batch waits. Must not abort the test. */

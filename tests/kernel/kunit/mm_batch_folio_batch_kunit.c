@@ -80,12 +80,17 @@ static void test_batch_lists(struct kunit *test)
 {
 	static const unsigned int lengths[] = { 1, 2, 31, 32, 33, 64, 65, 100 };
 	struct dirty_flush_kunit *k = test->priv;
+	unsigned long pages;
 	unsigned int i;
 
 	have_other_cpu(test);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		map_neighbours(test, lengths[i]);
+		/* As far as CPUs have handed it on: of 64 pages and more it is something. */
+		pages = get_mm_rss(current->mm);
+		current->mm->hiwater_rss = 0;
 		reclaim_list(test, k->folios, k->nr);
+		KUNIT_EXPECT_GE(test, current->mm->hiwater_rss, pages);
 		expect_gone(test, k->folios, k->nr);
 		KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), 0);
 		KUNIT_EXPECT_EQ(test, rss(current->mm, MM_SWAPENTS), k->nr);
@@ -93,6 +98,30 @@ static void test_batch_lists(struct kunit *test)
 		expect_contents(test);
 		unmap_dirty(test);
 	}
+}
+
+/*
+ * A task that is to be rescheduled does not let those wait who fault on what it has locked: the
+ * batch ends, which has one folio. Nothing says so but a flush. Others may interrupt it, of course.
+ */
+static void test_batch_rescheduled(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i, ended = 0;
+
+	if (!IS_ENABLED(CONFIG_X86))
+		kunit_skip(test, "no event says that another CPU is flushed for");
+	have_other_cpu(test);
+	for (i = 0; i < 8; i++) {
+		map_neighbours(test, SWAP_CLUSTER_MAX);
+		k->reschedule = true;
+		reclaim_list(test, k->folios, k->nr);
+		k->reschedule = false;
+		KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
+		ended += k->got.nr_ipis > 1;
+		unmap_dirty(test);
+	}
+	KUNIT_EXPECT_GE(test, ended, 6);
 }
 
 /* Between those of the list others are mapped, which stay as they are. */
@@ -489,6 +518,7 @@ static void test_batch_notifier(struct kunit *test)
 
 static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_lists, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_batch_rescheduled, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_gaps, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_pinned, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_referenced, batch_mode_gen_params),

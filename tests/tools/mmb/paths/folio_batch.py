@@ -96,7 +96,8 @@ def timed(name, kind, content="data", how="pageout", gain=None):
 
 KUNIT = "guest_mm_batch_folio_batch"
 # x86 puts a flush off only if another CPU has the mm.
-WITH_TWO_CPUS = ("lists", "gaps", "pinned", "referenced", "mixed", "lazyfree", "and_dirty_flush", "taken_back")
+WITH_TWO_CPUS = ("lists", "rescheduled", "gaps", "pinned", "referenced", "mixed", "lazyfree", "and_dirty_flush",
+                 "taken_back")
 
 PATH = Path(
     name="folio_batch",
