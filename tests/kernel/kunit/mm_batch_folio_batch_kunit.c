@@ -102,23 +102,22 @@ static void test_batch_lists(struct kunit *test)
 
 /*
  * A task that is to be rescheduled does not let those wait who fault on what it has locked: the
- * batch ends, which has one folio. Nothing says so but a flush. Others may interrupt it, of course.
+ * batch ends, which has one folio. Nothing says so but a flush. An interrupt may be faster.
  */
 static void test_batch_rescheduled(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned int i, ended = 0;
 
-	if (!IS_ENABLED(CONFIG_X86))
-		kunit_skip(test, "no event says that another CPU is flushed for");
 	have_other_cpu(test);
+	/* Of another architecture no event says that it flushes: all are reclaimed. */
 	for (i = 0; i < 8; i++) {
 		map_neighbours(test, SWAP_CLUSTER_MAX);
 		k->reschedule = true;
 		reclaim_list(test, k->folios, k->nr);
 		k->reschedule = false;
 		KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
-		ended += k->got.nr_ipis > 1;
+		ended += !IS_ENABLED(CONFIG_X86) || k->got.nr_ipis > 1;
 		unmap_dirty(test);
 	}
 	KUNIT_EXPECT_GE(test, ended, 6);
