@@ -57,15 +57,25 @@ class Line:
         found = map(change, self.values[metric]["off"], self.values[metric]["rust"])
         return max((c for c in found if c is not None), default=None)
 
+    def at_most(self, config):
+        """The limits of a configuration: (mode, its name, Rust/mode, the highest)."""
+        row = self.row
+        for under, head, limits in ("c", PATHS[row.path].head(config), row.limits), ("off", "off", row.not_above):
+            limit, ratio = getattr(limits, config), self.ratio("rust", under)
+            if limit and ratio:
+                yield under, head, ratio, limit
+
+    def at_least(self, config):
+        """The gains of a configuration: (metric, off/Rust, the lowest)."""
+        for metric, gains in {self.row.metric: self.row.gains, **self.row.more_gains}.items():
+            gain, ratio = getattr(gains, config), self.ratio("off", "rust", metric)
+            if gain and ratio:
+                yield metric, ratio, gain
+
     def undecided(self, config):
         """Whether noise could be what meets a limit, or what does not."""
-        row = self.row
-        most = [(self.ratio("rust", under), getattr(limits, config))
-                for under, limits in (("c", row.limits), ("off", row.not_above))]
-        least = [(self.ratio("off", "rust", metric), getattr(gains, config))
-                 for metric, gains in {row.metric: row.gains, **row.more_gains}.items()]
-        return (any(limit and ratio and ratio > limit * (1 - self.noise) for ratio, limit in most) or
-                any(gain and ratio and ratio < gain * (1 + self.noise) for ratio, gain in least))
+        return (any(ratio > limit * (1 - self.noise) for _, _, ratio, limit in self.at_most(config)) or
+                any(ratio < gain * (1 + self.noise) for _, ratio, gain in self.at_least(config)))
 
     def problems(self, judged, config="release"):
         """What is not met, by the limits of a configuration. None is for wall time, which is not judged."""
@@ -74,15 +84,12 @@ class Line:
         row, name, noise = self.row, self.row.workload, f"{self.noise:.2%}"
         if self.noise > NOISE_LIMIT and self.undecided(config):
             yield f"{name}: noise {noise} is above {NOISE_LIMIT:.1%}; run it with longer loops"
-        for under, head, limits in ("c", PATHS[row.path].head(config), row.limits), ("off", "off", row.not_above):
-            limit = getattr(limits, config)
+        for under, head, ratio, limit in self.at_most(config):
             slack = getattr(row.slack, config) if under == "c" else None
-            if limit and (ratio := self.ratio("rust", under)) and ratio > limit + self.noise and not (
-                    slack and self.median("rust") - self.median(under) <= slack):
+            if ratio > limit + self.noise and not (slack and self.median("rust") - self.median(under) <= slack):
                 yield f"{name}: Rust/{head} {ratio:.3f} is above {limit:.2f} + {noise} noise"
-        for metric, gains in {row.metric: row.gains, **row.more_gains}.items():
-            gain = getattr(gains, config)
-            if gain and (ratio := self.ratio("off", "rust", metric)) and ratio < gain:
+        for metric, ratio, gain in self.at_least(config):
+            if ratio < gain:
                 of = "" if metric == row.metric else f" of {metric}"
                 yield f"{name}: off/Rust{of} {ratio:.2f} is below {gain:g}"
         for counter in row.counters:
