@@ -107,7 +107,7 @@ class BadInput(unittest.TestCase):
                 ("ROW=a** is no regular expression (multiple repeat at position 2)", "evaluate", {"ROW": "a**"}),
                 ("ROW= must name one row: ", "profile", {"ROW": "order"}),
                 ("MODE=off,c is no mode of order9: ", "profile", {"ROW": "order9", "MODE": "off,c"}),
-                ("STEP=none matches no step: one of evaluate, ", "full", {"STEP": "none"}),
+                ("STEP=none matches no step: one of prove-fresh, ", "full", {"STEP": "none"}),
                 ("T=none matches no test: ", "kselftest", {"T": "none"}),
                 ("no mutant of the kernel is named none: ", "mutants-kernel", {"T": "none"}),
                 ("DEBUG=1 has no figures: ", "evaluate", {"DEBUG": "1"}),

@@ -94,18 +94,21 @@ class Built(unittest.TestCase):
 
     def test_a_verb_that_is_killed(self):
         script = ("import pathlib, sys\nfrom unittest import mock\nfrom mmb.guest.boot import boot\n"
-                  "image = pathlib.Path(sys.argv[1])\n"
+                  "image, log = map(pathlib.Path, sys.argv[1:])\n"
                   "build = mock.Mock(arch='um', image=image, out=image.parent)\n"
-                  "boot(build, 'kunit.enable=0 root=/dev/none rootwait')\n")
-        verb = subprocess.Popen([sys.executable, "-c", script, self.build.image], cwd=TOP / "tests/tools")
-        try:
-            while not self.left():
-                self.assertIsNone(verb.poll())
-                time.sleep(0.1)
-            pid, = self.left()
-        finally:
-            verb.send_signal(signal.SIGKILL)
-            verb.wait()
+                  "boot(build, 'kunit.enable=0 root=/dev/none rootwait', log=log)\n")
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "log"
+            verb = subprocess.Popen([sys.executable, "-c", script, self.build.image, log], cwd=TOP / "tests/tools")
+            try:
+                # Not in the milliseconds in which it tries ptrace: the child that it stops for this would stay.
+                while not log.exists() or "Linux version" not in log.read_text():
+                    self.assertIsNone(verb.poll())
+                    time.sleep(0.1)
+                pid, = self.left()
+            finally:
+                verb.send_signal(signal.SIGKILL)
+                verb.wait()
         self.assertTrue(gone(pid))
         self.assertEqual(self.left(), [])
 
