@@ -58,6 +58,13 @@ class Figures:
         return min(found), max(found)
 
 
+    def worst(self, path, over, under, metric=None):
+        """The largest of them, and its row."""
+        largest = self.ratios(path, over, under, metric)[1]
+        return largest, next(row for row, what in self.rows.items() if what["path"] == path
+                             and metric in (None, *what["metrics"]) and self.ratio(row, over, under, metric) == largest)
+
+
 def timed_rows():
     """What make time has, of all paths."""
     return [row for path in PATHS.values() for row in path.timed]
