@@ -321,6 +321,82 @@ static void test_lazyfree_held(struct kunit *test)
 	unmap_dirty(test);
 }
 
+/* Who touches a page whenever its notifier is told that it will be unmapped. */
+struct toucher {
+	struct mmu_notifier notifier;
+	struct task_struct *task;
+	unsigned long addr;
+	unsigned int nr;
+};
+
+static int touch_page(struct mmu_notifier *notifier, const struct mmu_notifier_range *range)
+{
+	struct toucher *toucher = container_of(notifier, struct toucher, notifier);
+	const unsigned long addr = toucher->addr;
+	spinlock_t *ptl; /* the page table's */
+	pte_t *ptep;
+
+	if (current != toucher->task || addr < range->start || addr >= range->end)
+		return 0;
+	ptep = get_locked_pte(range->mm, addr, &ptl);
+	if (!ptep)
+		return 0;
+	set_pte_at(range->mm, addr, ptep, pte_mkyoung(ptep_get(ptep)));
+	pte_unmap_unlock(ptep, ptl);
+	toucher->nr++;
+	return 0;
+}
+
+static const struct mmu_notifier_ops toucher_ops = {
+	.invalidate_range_start = touch_page,
+};
+
+/*
+ * One that is touched when it has slots already is kept, and activated the next time, without
+ * them: one by one, references are asked for before there are any, and not behind that.
+ */
+static void test_touched(struct kunit *test)
+{
+	struct toucher *toucher = kunit_kzalloc(test, sizeof(*toucher), GFP_KERNEL);
+	const struct mode_param *param = test->param_value;
+	const unsigned int nr = 10, stays = param->mode != MM_BATCH_OFF;
+	const unsigned long before = page_counter_read(&memcg->swap);
+	struct dirty_flush_kunit *k = test->priv;
+	int swappiness = SWAPPINESS_ANON_ONLY;
+	unsigned int i, mapped = nr;
+	struct dirty_folio *f;
+
+	KUNIT_ASSERT_NOT_NULL(test, toucher);
+	k->stride = PAGE_SIZE;
+	for (i = 0; i < nr; i++) {
+		map_dirty(test, 0, false);
+		charge_to_ours(test, &k->folios[i]);
+	}
+	f = &k->folios[4];
+	toucher->task = current;
+	toucher->addr = f->addr;
+	toucher->notifier.ops = &toucher_ops;
+	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&toucher->notifier, current->mm), 0);
+	for (i = 0; i < 100 && (mapped > stays || toucher->nr < (stays ? 3 : 1)); i++) {
+		lru_add_drain();
+		/* Of all of them: that of a cgroup asks for no references of others' tasks. */
+		try_to_free_mem_cgroup_pages(root_mem_cgroup, nr, GFP_KERNEL,
+					     MEMCG_RECLAIM_MAY_SWAP | MEMCG_RECLAIM_PROACTIVE,
+					     &swappiness);
+		mapped = rss(current->mm, MM_ANONPAGES);
+	}
+	mmu_notifier_unregister(&toucher->notifier, current->mm);
+
+	KUNIT_EXPECT_GE(test, toucher->nr, stays ? 3 : 1);
+	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), stays);
+	KUNIT_EXPECT_EQ(test, page_counter_read(&memcg->swap) - before, nr - stays);
+	/* The tasks of the guest have pages there now. */
+	k->free_slots = get_nr_swap_pages() + page_counter_read(&memcg->swap) - before;
+	for (i = 0; i < nr; i++)
+		expect_dirty_content(test, &k->folios[i], false);
+	unmap_dirty(test);
+}
+
 static struct kunit_case folio_batch_stat_cases[] = {
 	KUNIT_CASE_PARAM(test_statistics, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_file_statistics, batch_mode_gen_params),
@@ -328,6 +404,7 @@ static struct kunit_case folio_batch_stat_cases[] = {
 	KUNIT_CASE_PARAM(test_entries, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_locked_vma, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_lazyfree_held, batch_mode_gen_params),
+	KUNIT_CASE_PARAM(test_touched, batch_mode_gen_params),
 	{}
 };
 
