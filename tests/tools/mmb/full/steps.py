@@ -44,7 +44,7 @@ class Step:
     judges: tuple = ()  # modules of ours that run it, with all that these import
     files: tuple = ()  # of the work tree, or folders
     prose: bool = False  # comments and messages count
-    builds: bool = False  # mostly, so that another step that does would only wait
+    builds: bool = False  # mostly, so that another step that does would only wait; or runs what one builds anew
 
 
 def racing(name, minutes):
@@ -94,10 +94,10 @@ STEPS = [
     *(evaluate(given, 1200) for given in ("CONFIG=distro", "CONFIG=noinline", "CONFIG=better_c", "ARCH=arm64")),
     Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
     Step("runner", "make runner", 300, ("meter", "um"),
-         files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *SELFTESTS, "Makefile")),
-    Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS),
-    Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS),
-    Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS),
+         files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *SELFTESTS, "Makefile"), builds=True),
+    Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS, builds=True),
+    Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
+    Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
     Step("test", "make test", 120, files=USER, prose=True),
     Step("same-source", "make same-source", 60, ("release",), ("kernel.compiled",), USER),
     Step("lint", "make lint", 240, files=("rust/", "shim/", "tests/", "patches/"), prose=True, builds=True),
