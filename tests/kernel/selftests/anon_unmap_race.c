@@ -82,21 +82,29 @@ static void test_mixed(void)
 			 "a folio that is exclusive in part is written to and read\n");
 }
 
-/* Whether the fault points were met, as they must be but page by page. */
+/* Whether a path is page by page, or is not there. */
+static bool is_off(const char *path)
+{
+	char name[64], mode[8] = "off";
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/sys/module/mm_batch/parameters/%s", path);
+	file = fopen(name, "r");
+	if (file && (fscanf(file, "%7s", mode) != 1 || fclose(file)))
+		ksft_exit_fail_msg("no mode of %s\n", path);
+	return !strcmp(mode, "off");
+}
+
+/* Whether the fault points were met, as they must be but page by page, and in batches of folios. */
 static bool fits_mode(unsigned long injected)
 {
-	FILE *file = fopen("/sys/module/mm_batch/parameters/anon_unmap", "r");
-	char mode[8] = "";
-
-	if (!file || fscanf(file, "%7s", mode) != 1 || fclose(file))
-		ksft_exit_fail_msg("no mode of anon_unmap\n");
-	return injected || !strcmp(mode, "off");
+	return injected || is_off("anon_unmap") || !is_off("folio_batch");
 }
 
 /*
  * With counting and the test for pins failing now and then, content stays, what failed is
  * kept, and all goes in the end. Something must fail, where the mode stays what it is and is
- * not to go page by page.
+ * not to go page by page; folio_batch, which takes all these folios, has no such points.
  */
 static void test_faults(void)
 {
