@@ -48,21 +48,23 @@ class Figures:
         over, under = self.median(row, over, metric), self.median(row, under, metric)
         return over / under if over is not None and under else None
 
-    def ratios(self, path, over, under, metric=None):
-        """Of all rows of a path that have both: the least and the largest."""
+    def by_row(self, path, over, under, metric=None):
+        """(ratio, row) of all rows of a path that have both."""
         rows = [row for row, what in self.rows.items() if what["path"] == path]
-        found = [ratio for row in rows if metric in (None, *self.rows[row]["metrics"])
+        found = [(ratio, row) for row in rows if metric in (None, *self.rows[row]["metrics"])
                  and (ratio := self.ratio(row, over, under, metric)) is not None]
         if not found:
             raise Error(f"{self.file.relative_to(TOP)} has no {over}/{under} of {path}", "correct the document's template")
-        return min(found), max(found)
+        return found
 
+    def ratios(self, path, over, under, metric=None):
+        """The least and the largest of them."""
+        found = [ratio for ratio, _ in self.by_row(path, over, under, metric)]
+        return min(found), max(found)
 
     def worst(self, path, over, under, metric=None):
         """The largest of them, and its row."""
-        largest = self.ratios(path, over, under, metric)[1]
-        return largest, next(row for row, what in self.rows.items() if what["path"] == path
-                             and metric in (None, *what["metrics"]) and self.ratio(row, over, under, metric) == largest)
+        return max(self.by_row(path, over, under, metric), key=lambda found: found[0])
 
 
 def timed_rows():
