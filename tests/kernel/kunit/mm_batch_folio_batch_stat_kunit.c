@@ -360,6 +360,7 @@ static void test_touched(struct kunit *test)
 	struct toucher *toucher = kunit_kzalloc(test, sizeof(*toucher), GFP_KERNEL);
 	const struct mode_param *param = test->param_value;
 	const unsigned int nr = 10, stays = param->mode != MM_BATCH_OFF;
+	const unsigned int touched = stays ? 3 : 1;
 	const unsigned long before = page_counter_read(&memcg->swap);
 	struct dirty_flush_kunit *k = test->priv;
 	int swappiness = SWAPPINESS_ANON_ONLY;
@@ -377,7 +378,7 @@ static void test_touched(struct kunit *test)
 	toucher->addr = f->addr;
 	toucher->notifier.ops = &toucher_ops;
 	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&toucher->notifier, current->mm), 0);
-	for (i = 0; i < 100 && (mapped > stays || toucher->nr < (stays ? 3 : 1)); i++) {
+	for (i = 0; i < 100 && (mapped > stays || toucher->nr < touched); i++) {
 		lru_add_drain();
 		/* Of all of them: that of a cgroup asks for no references of others' tasks. */
 		try_to_free_mem_cgroup_pages(root_mem_cgroup, nr, GFP_KERNEL,
@@ -387,7 +388,7 @@ static void test_touched(struct kunit *test)
 	}
 	mmu_notifier_unregister(&toucher->notifier, current->mm);
 
-	KUNIT_EXPECT_GE(test, toucher->nr, stays ? 3 : 1);
+	KUNIT_EXPECT_GE(test, toucher->nr, touched);
 	KUNIT_EXPECT_EQ(test, rss(current->mm, MM_ANONPAGES), stays);
 	KUNIT_EXPECT_EQ(test, page_counter_read(&memcg->swap) - before, nr - stays);
 	/* The tasks of the guest have pages there now. */
