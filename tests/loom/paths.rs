@@ -9,5 +9,6 @@ pub(crate) mod file_unmap;
 mod folio_batch;
 mod freeze;
 mod ksm;
+mod lazyfree;
 mod other_mm;
 mod unlocked;

@@ -509,3 +509,21 @@ fn a_set_has_a_folio() {
     assert_eq!(split(0b110, 0b111), [0b110, 0]);
     assert_eq!(split(0b110, 0), [0, 0b110]);
 }
+
+/// A folio of two pages, of whose PTEs the second has this bit: whether it was unmapped, and is dirty.
+fn by_its_second_pte(bit: u64) -> (bool, bool) {
+    let folio = Folio::in_swap_cache(8, 2, Slots::new(64, &[0, 0], None));
+    folio.map(2);
+    (0..2).for_each(|page| folio.anon.set_exclusive(page));
+    let words = [pte(8, WRITE), pte(9, WRITE | bit)];
+    let mm = Mm::new(Layout::anonymous(2), &words);
+    let folios = [folio];
+    let unmapped = Together::new(&folios).stop(&mm, 0, |walk| unmap_anon_folios(walk));
+    (unmapped.is_some(), folios[0].is_dirty())
+}
+
+#[test]
+fn a_large_folio_is_as_dirty_and_as_young_as_any_of_its_ptes() {
+    assert_eq!(by_its_second_pte(DIRTY), (true, true));
+    assert_eq!(by_its_second_pte(YOUNG), (false, false));
+}

@@ -74,6 +74,14 @@ impl<'l, 'm> Batch<'l, 'm> {
         self.list.batches.again(index, alone);
     }
 
+    /// It is let go.
+    fn unlock(&self, index: usize) {
+        self.list.single_out(index);
+        let owed = self.list.deferred.writable_to(index) && !self.list.may_wait(index);
+        assert!(!owed, "a folio is let go while a flush is owed for it");
+        self.list.unlock(index);
+    }
+
     /// It is put back, as it is in use.
     fn activate(&self, index: usize) {
         self.list.single_out(index);
@@ -167,10 +175,7 @@ unsafe impl FolioBatch for Batch<'_, '_> {
 
     unsafe fn let_go(&self) {
         for index in self.folios() {
-            self.list.single_out(index);
-            let owed = self.list.deferred.writable_to(index) && !self.list.may_wait(index);
-            assert!(!owed, "a folio is let go while a flush is owed for it");
-            self.list.unlock(index);
+            self.unlock(index);
             self.list.note(Event::Waits(index));
             self.list.happens(index, Window::Unlocked);
             self.list.push_waiting(index, self.list.folio(index).nr());
@@ -180,8 +185,7 @@ unsafe impl FolioBatch for Batch<'_, '_> {
     unsafe fn put_back(&self) {
         self.flush_dirty();
         for index in self.folios() {
-            self.list.single_out(index);
-            self.list.unlock(index);
+            self.unlock(index);
             self.list.end(index, Fate::Kept);
         }
     }

@@ -47,8 +47,14 @@ impl Folio {
     }
 
     /// From here on it is not at this address.
+    ///
+    /// # Panics
+    ///
+    /// If it is of nobody any more.
     pub(super) fn move_away(&self) {
-        *self.gone() = Gone::Moved(self.core.written());
+        let mut gone = self.gone();
+        assert!(matches!(*gone, Gone::No), "what is of nobody is moved");
+        *gone = Gone::Moved(self.core.written());
     }
 
     pub(super) fn is_moved(&self) -> bool {

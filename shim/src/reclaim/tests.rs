@@ -9,7 +9,10 @@ use super::{
         Name, //
     },
     pageout::Looked,
-    report::Fate,
+    report::{
+        Fate,
+        Window, //
+    },
     *, //
 };
 use crate::{
@@ -258,6 +261,18 @@ fn a_free_of_a_locked_folio_is_noticed() {
 }
 
 #[test]
+#[should_panic(expected = "a folio is freed that is being written")]
+fn a_free_under_writeback_is_noticed() {
+    explore(|| {
+        let machine = machine(Spec {
+            flags: vec![Flag::Writeback],
+            ..dirty()
+        });
+        machine.put(0, 2);
+    });
+}
+
+#[test]
 #[should_panic(expected = "a folio is freed to which a CPU has a translation")]
 fn a_free_before_the_flush_is_noticed() {
     given(mapped, |machine, list| {
@@ -402,5 +417,17 @@ fn each_cpu_has_a_translation() {
         let machine = Machine::new(2, &[mapped()]);
         machine.table.get_and_clear(0);
         assert!(machine.write(0, 0) && machine.write(1, 0));
+    });
+}
+
+/// Until the flush, it can be written to by a translation that is left.
+#[test]
+fn what_waits_is_not_flushed_for_yet() {
+    explore(|| {
+        let machine = machine(mapped());
+        let translated = |_: usize, window| window != Window::Unlocked || machine.cpus.translate(8);
+        List::new(&machine, [0])
+            .meanwhile(|index, window| assert!(translated(index, window), "it was flushed for"))
+            .shrink();
     });
 }

@@ -35,7 +35,8 @@ use mm_shim::{
     sync::{
         thread,
         Arc, //
-    }, //
+    },
+    tlb::Deferred, //
 };
 
 const RECLAIMED: &str = "written out, and reclaimed";
@@ -224,6 +225,22 @@ fn unlocked_anon_is_moved() {
         },
         &[MOVED, MOVED_AND_RECLAIMED, STAYED],
     );
+}
+
+/// A page in swap is moved while its range is unmapped: one of both finds its entry.
+#[test]
+fn unlocked_anon_is_moved_or_unmapped() {
+    check(Bound::Preemptions(3), &[MOVED, STAYED], |outcomes| {
+        let machine = Arc::new(Machine::new(1, &one()));
+        let deferred = Deferred::default();
+        machine.try_to_unmap(0, &deferred);
+        deferred.flush(&machine.cpus);
+        let theirs = machine.clone();
+        let zap = thread::spawn(move || theirs.zap(0));
+        let moved = machine.uffd_move(0);
+        zap.join().expect("who unmaps the range panicked");
+        outcomes.saw(if moved { MOVED } else { STAYED });
+    });
 }
 
 const MAPPED: &str = "mapped again";

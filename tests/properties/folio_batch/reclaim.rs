@@ -4,10 +4,15 @@
 
 use mm_batch::{
     batch::Collected,
-    folio_batch::shrink_batch, //
+    folio_batch::{
+        shrink_batch,
+        unmap_anon_folios, //
+    },
 };
 use mm_shim::{
+    gup::pin_fast,
     pte::{
+        pte_pfn,
         DIRTY,
         WRITE,
         YOUNG, //
@@ -26,7 +31,8 @@ use mm_shim::{
         Mapping,
         Spec,
         Write, //
-    }, //
+    },
+    tlb::Deferred, //
 };
 use proptest::prelude::*;
 use std::mem;
@@ -119,7 +125,7 @@ fn may_be(flag: Flag, mapping: Mapping, lazyfree: bool) -> bool {
 
 /// At most 32 that are dirty, and fewer that are clean than are freed at once.
 fn few_dirty_and_clean() -> impl Strategy<Value = Vec<Spec>> {
-    (1usize..33, 0usize..31).prop_flat_map(|(dirty_ones, clean_ones)| {
+    (1usize..32, 0usize..31).prop_flat_map(|(dirty_ones, clean_ones)| {
         let mut specs = vec![dirty(); dirty_ones];
         specs.extend(vec![clean(); clean_ones]);
         Just(specs).prop_shuffle()
@@ -238,8 +244,8 @@ proptest! {
         }
     }
 
-    /// Where nothing is in the way, there is one flush for 32 that are dirty, be they of two batches;
-    /// one for each batch with `dirty_flush` off.
+    /// Where nothing is in the way, there is one flush for those that are dirty, if they are not 32 yet,
+    /// be they of two batches; one for each batch with `dirty_flush` off.
     #[test]
     fn dirty_ones_have_one_flush(specs in few_dirty_and_clean()) {
         let of = |shrink: fn(List<'_>) -> Report| {
@@ -264,6 +270,13 @@ fn clean() -> Spec {
         pte: Some(0),
         dirty: false,
         ..Spec::page_of(Mapping::File)
+    }
+}
+
+fn clean_and_writable() -> Spec {
+    Spec {
+        pte: Some(WRITE),
+        ..clean()
     }
 }
 
@@ -401,6 +414,65 @@ fn a_file_that_is_written_to_while_it_waits_is_kept() {
         };
         assert_eq!(report.fates[&0], fate);
     }
+}
+
+/// As it may be unlocked only then: what is not anonymous is somebody else's by its file.
+#[test]
+fn a_batch_that_is_dropped_is_flushed_for() {
+    let shmem = Spec {
+        mapping: Mapping::Shmem,
+        ..dirty()
+    };
+    let machine = Machine::new(1, &[shmem]);
+    let report = List::new(&machine, [0]).shrink_together(|batch| {
+        let placed = Collected::new(batch).check_references().alloc_swap();
+        drop(placed.unmap());
+    });
+    let at = |event| report.events.iter().position(|&other| other == event);
+    assert!(at(Event::Flushed(1)).is_some_and(|flushed| Some(flushed) < at(Event::Back(0))));
+}
+
+#[test]
+fn a_clean_file_that_is_pinned_is_activated() {
+    let machine = Machine::new(1, &[clean_and_writable()]);
+    let pin = pin_fast(&machine.table, 0, &machine.folio(0).core, true);
+    assert!(pin.is_some());
+    let report = List::new(&machine, [0]).shrink_together(|batch| shrink_batch(batch));
+    assert_eq!(report.fates[&0], Fate::Activated);
+}
+
+/// It goes alone later.
+#[test]
+fn one_that_cannot_be_unmapped_does_not_keep_others_mapped() {
+    let stuck = Spec {
+        flags: vec![Flag::Stuck],
+        ..dirty()
+    };
+    let machine = Machine::new(1, &[stuck, dirty()]);
+    let report = List::new(&machine, 0..2).shrink_together(|batch| shrink_batch(batch));
+    let at = |event| report.events.iter().position(|&other| other == event);
+    assert!(at(Event::Waits(1)).is_some() && at(Event::Waits(1)) < at(Event::Ended));
+}
+
+/// Each by the PTE that it had.
+#[test]
+fn pinned_ones_are_mapped_again() {
+    let machine = Machine::new(1, &[dirty(), dirty()]);
+    let pins = [0, 1].map(|i| pin_fast(&machine.table, i, &machine.folio(i).core, true));
+    assert!(pins.iter().all(Option::is_some));
+    let deferred = Deferred::default();
+    machine.try_to_unmap_folios(&[0, 1], &deferred, |stop| unmap_anon_folios(stop));
+    let pfns = [0, 1].map(|i| pte_pfn(machine.table.ptep_get(i)));
+    assert_eq!(pfns, [0, 1].map(|i| machine.folio(i).core.pfn));
+}
+
+#[test]
+fn those_that_are_unmapped_are_no_mms_alone() {
+    let machine = Machine::new(1, &[dirty(), dirty()]);
+    let alone = |index: usize| machine.folio(index).core.anon.is_exclusive(0);
+    List::new(&machine, 0..2)
+        .meanwhile(|index, window| assert!(window != Window::Unlocked || !alone(index)))
+        .shrink_together(|batch| shrink_batch(batch));
 }
 
 /// C finds its batch then, unlocks it, and warns.

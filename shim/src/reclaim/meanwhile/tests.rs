@@ -125,6 +125,48 @@ fn who_finds_nothing_mapped_flushes_nothing() {
     }
 }
 
+/// These lock the page table as well, but C has no flush there for what others put off.
+#[test]
+fn who_maps_or_cleans_leaves_what_was_put_off() {
+    let does: [(Mapping, fn(&Machine)); 4] = [
+        (Mapping::Swap, |machine| assert!(machine.fault(0, true))),
+        (Mapping::Swap, |machine| assert!(machine.swapoff(0))),
+        (Mapping::Shmem, |machine| machine.clean(0)),
+        (Mapping::File, |machine| machine.clean(0)),
+    ];
+    for (mapping, does) in does {
+        explore(move || {
+            let (machine, deferred) = (machine(of(mapping)), Deferred::default());
+            machine.try_to_unmap(0, &deferred);
+            does(&machine);
+            assert!(machine.cpus.translate(8), "it flushed");
+        });
+    }
+}
+
+#[test]
+fn who_cleans_one_page_leaves_what_was_put_off_for_another() {
+    explore(|| {
+        let machine = Machine::new(1, &[of(Mapping::File), mapped()]);
+        let deferred = Deferred::default();
+        machine.try_to_unmap(1, &deferred);
+        machine.clean(0);
+        assert!(!machine.cpus.translate(8) && machine.cpus.translate(9));
+    });
+}
+
+/// Its slot is named at the other address.
+#[test]
+fn what_was_moved_stays_in_the_swap_cache() {
+    explore(|| {
+        let (machine, deferred) = (machine(mapped()), Deferred::default());
+        machine.try_to_unmap(0, &deferred);
+        assert!(machine.uffd_move(0) && machine.folio(0).trylock());
+        machine.free_swap(0);
+        assert_eq!(machine.folio(0).mapping(), Some(Mapping::Swap));
+    });
+}
+
 /// By address, so not for another page.
 #[test]
 fn who_finds_one_page_mapped_flushes_for_that() {

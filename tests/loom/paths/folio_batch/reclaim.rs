@@ -203,17 +203,55 @@ fn folio_batch_file_is_written_back() {
     );
 }
 
-/// Clean, with buffers: it waits for them alone, and is dirtied by a fault, or not.
+/// The first is clean, and has buffers.
+fn with_buffers() -> Vec<Spec> {
+    let clean = Spec {
+        pte: Some(0),
+        flags: vec![Flag::Private],
+        ..folio(Mapping::File)
+    };
+    vec![clean, folio(Mapping::Swap)]
+}
+
+/// It is unlocked when its buffers have gone, and is written to, written out and unmapped then: it is
+/// not freed under writeback.
+#[test]
+fn folio_batch_buffers_and_writeback() {
+    against(
+        Bound::Preemptions(3),
+        Racing::WhileItWaits,
+        with_buffers,
+        |machine| {
+            fault_and_store(machine);
+            machine.write_back(0);
+            machine.zap(0);
+        },
+        &[RECLAIMED, FIRST_KEPT, MAPPED],
+    );
+}
+
+/// The same of one that is truncated, and of which somebody has a reference for a moment: as many are
+/// left as if it were in the page cache.
+#[test]
+fn folio_batch_buffers_and_truncation() {
+    against(
+        Bound::Preemptions(3),
+        Racing::WhileItWaits,
+        with_buffers,
+        |machine| {
+            let theirs = machine.folio(0).core.try_get();
+            machine.truncate(0);
+            if theirs {
+                machine.put(0, 1);
+            }
+        },
+        &[RECLAIMED, FIRST_KEPT],
+    );
+}
+
+/// It waits for its buffers alone, and is dirtied by a fault, or not.
 #[test]
 fn folio_batch_buffers_and_a_fault() {
-    fn with_buffers() -> Vec<Spec> {
-        let clean = Spec {
-            pte: Some(0),
-            flags: vec![Flag::Private],
-            ..folio(Mapping::File)
-        };
-        vec![clean, folio(Mapping::Swap)]
-    }
     against(
         Bound::Exhaustive,
         Racing::WhileItWaits,
