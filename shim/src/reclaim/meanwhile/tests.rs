@@ -128,20 +128,18 @@ fn who_finds_nothing_mapped_flushes_nothing() {
 /// These lock the page table as well, but C has no flush there for what others put off.
 #[test]
 fn who_maps_or_cleans_leaves_what_was_put_off() {
-    let does: [(Mapping, fn(&Machine)); 4] = [
-        (Mapping::Swap, |machine| assert!(machine.fault(0, true))),
-        (Mapping::Swap, |machine| assert!(machine.swapoff(0))),
-        (Mapping::Shmem, |machine| machine.clean(0)),
-        (Mapping::File, |machine| machine.clean(0)),
-    ];
-    for (mapping, does) in does {
+    let leaves = |mapping, does: fn(&Machine)| {
         explore(move || {
             let (machine, deferred) = (machine(of(mapping)), Deferred::default());
             machine.try_to_unmap(0, &deferred);
             does(&machine);
             assert!(machine.cpus.translate(8), "it flushed");
         });
-    }
+    };
+    leaves(Mapping::Swap, |machine| assert!(machine.fault(0, true)));
+    leaves(Mapping::Swap, |machine| assert!(machine.swapoff(0)));
+    leaves(Mapping::Shmem, |machine| machine.clean(0));
+    leaves(Mapping::File, |machine| machine.clean(0));
 }
 
 #[test]
