@@ -84,7 +84,9 @@ static void charge_to_ours(struct kunit *test, struct dirty_folio *f)
 	set_active_memcg(active);
 	lruvec_stat_mod_folio(f->folio, item, f->nr_pages);
 	folio_putback_lru(f->folio);
-	KUNIT_ASSERT_PTR_EQ(test, folio_memcg(f->folio), memcg);
+	rcu_read_lock();
+	KUNIT_EXPECT_PTR_EQ(test, folio_memcg(f->folio), memcg);
+	rcu_read_unlock();
 }
 
 /*
