@@ -25,6 +25,11 @@ LABEL = re.compile(r"^ ?(\w+):", re.M)
 
 SWITCH = "mm_batch_mutant"
 
+# A header that nearly all of the kernel includes, for functions that mm/ alone calls. With bugs in it all would be
+# compiled anew; so mm/ has a copy with them, which the compiler finds first.
+EVERYWHERE, IN_MM = "include/linux/pgtable.h", "mm/planted/linux/pgtable.h"
+FIRST = "NOSTDINC_FLAGS += -I$(srctree)/mm/planted\n"
+
 # Files of ours that are only in the copy in which bugs are planted.
 IN_C = """// SPDX-License-Identifier: GPL-2.0
 /* Which of the planted bugs is on; 0 is none. */
@@ -166,7 +171,11 @@ def write(plain, top, mutants, names, alone):
     what they are called; alone is {file: text}, of one more that is there from the start.
     """
     texts = {file: switched(file, plain[file], {n: files[file] for n, files in mutants.items() if file in files})
-             for file in set().union(*mutants.values())} | alone
+             for file in set().union(*mutants.values())}
+    if EVERYWHERE in texts:
+        texts[IN_MM] = texts.pop(EVERYWHERE)
+        texts["mm/Makefile"] = plain["mm/Makefile"] + FIRST
+    texts |= alone
     ours = our_files(top)
     patch = []
     for file, text in sorted(texts.items()):
@@ -174,7 +183,8 @@ def write(plain, top, mutants, names, alone):
             source, target = next(pair for pair in OURS if file.startswith(f"{pair[1]}/"))
             (top / source / file.removeprefix(f"{target}/")).write_text(text)
         else:
-            patch += difflib.unified_diff(plain[file].splitlines(True), text.splitlines(True), f"a/{file}", f"b/{file}")
+            before, name = plain.get(file, "").splitlines(True), f"a/{file}" if file in plain else "/dev/null"
+            patch += difflib.unified_diff(before, text.splitlines(True), name, f"b/{file}")
     if patch:
         (top / "patches/planted").mkdir(parents=True)
         (top / "patches/planted/0001-planted.patch").write_text("".join(patch))

@@ -205,18 +205,23 @@ int main(void)
 
 class Written(unittest.TestCase):
     def test_a_tree(self):
-        """The kernel's files by one patch behind all others, ours where they are; Rust knows the switch."""
+        """The kernel's files by one patch behind all others, ours where they are, mm/ with headers of its own where all
+        include them; Rust knows the switch.
+        """
         with tempfile.TemporaryDirectory() as folder:
             top = pathlib.Path(folder)
             other = {"x.c": C.replace("i = 0", "i = 1"), "x.rs": RUST.replace("        1\n", "        2\n")}
-            plain = {"mm/x.c": C, "mm/mm_batch/glue/x.rs": RUST, "mm/tests/x.c": C, "mm/y.h": "int x;\n"}
+            header = "static inline int f(int a)\n{\n\treturn a;\n}\n"
+            plain = {"mm/x.c": C, "mm/mm_batch/glue/x.rs": RUST, "mm/tests/x.c": C, "mm/y.h": "int x;\n",
+                     planted.EVERYWHERE: header, "mm/Makefile": "obj-y += x.o\n"}
             for name, text in (("rust/mm_batch/Makefile", "obj-y += x.o\n"), ("rust/mm_batch/glue.rs", "mod x;\n"),
                                ("rust/mm_batch/glue/x.rs", RUST), ("tests/kernel/kunit/x.c", C), *plain.items()):
                 (top / name).parent.mkdir(parents=True, exist_ok=True)
                 (top / name).write_text(text)
             found = {7: {"mm/x.c": changed("x.c", C, other["x.c"])},
                      9: {"mm/mm_batch/glue/x.rs": changed("x.rs", RUST, other["x.rs"]),
-                         "mm/tests/x.c": changed("x.c", C, C.replace("i = 0", "i = 9"))}}
+                         "mm/tests/x.c": changed("x.c", C, C.replace("i = 0", "i = 9")),
+                         planted.EVERYWHERE: changed("x.h", header, header.replace("return a", "return 0"))}}
             planted.write(plain, top, found, {7: "seven", 8: "eight", 9: "nine"}, {"mm/y.h": "int y;\n"})
 
             def read(name):
@@ -228,6 +233,9 @@ class Written(unittest.TestCase):
                 subprocess.run(["git", *command], cwd=top, check=True)
             self.assertEqual(with_one_on(read("mm/x.c"), 7), other["x.c"])
             self.assertEqual(read("mm/y.h"), "int y;\n")
+            self.assertEqual(read(planted.EVERYWHERE), header)
+            self.assertIn("return 0;", read(planted.IN_MM))
+            self.assertIn("-I$(srctree)/mm/planted\n", read("mm/Makefile"))
             self.assertIn('[7] = "seven",\n\t[9] = "nine",\n};', read("rust/mm_batch/planted.c"))
             self.assertIn("obj-y += planted.o\n", read("rust/mm_batch/Makefile"))
             self.assertIn("pub(crate) mod planted;\n", read("rust/mm_batch/glue.rs"))
