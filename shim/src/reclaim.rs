@@ -454,10 +454,6 @@ impl Machine {
         );
         assert!(folio.trylock(), "a locked folio is freed");
         assert!(
-            !folio.test(Flag::Writeback),
-            "a folio is freed that is being written"
-        );
-        assert!(
             !self.cpus.translate(folio.core.pfn),
             "a folio is freed to which a CPU has a translation"
         );

@@ -261,18 +261,6 @@ fn a_free_of_a_locked_folio_is_noticed() {
 }
 
 #[test]
-#[should_panic(expected = "a folio is freed that is being written")]
-fn a_free_under_writeback_is_noticed() {
-    explore(|| {
-        let machine = machine(Spec {
-            flags: vec![Flag::Writeback],
-            ..dirty()
-        });
-        machine.put(0, 2);
-    });
-}
-
-#[test]
 #[should_panic(expected = "a folio is freed to which a CPU has a translation")]
 fn a_free_before_the_flush_is_noticed() {
     given(mapped, |machine, list| {

@@ -213,8 +213,7 @@ fn with_buffers() -> Vec<Spec> {
     vec![clean, folio(Mapping::Swap)]
 }
 
-/// It is unlocked when its buffers have gone, and is written to, written out and unmapped then: it is
-/// not freed under writeback.
+/// It is unlocked when its buffers have gone, and is written to, written out and unmapped then.
 #[test]
 fn folio_batch_buffers_and_writeback() {
     against(
