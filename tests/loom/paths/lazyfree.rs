@@ -3,61 +3,52 @@
 //! A lazyfree folio in reclaim, by itself and in a batch: who has it by GUP-fast writes to it, says so,
 //! and drops it. It is discarded only if nobody has.
 
-use crate::paths::dirty_flush::folio;
+use crate::paths::{
+    dirty_flush::folio,
+    unlocked::{
+        shrink_against,
+        Shrink,
+        OFF, //
+    }, //
+};
 use mm_batch::folio_batch::shrink_batch;
 use mm_shim::{
-    model::{
-        check,
-        Bound, //
-    },
     pte::WRITE,
     reclaim::{
-        list::List,
-        report::{
-            Fate,
-            Report, //
-        },
+        report::Fate,
         Flag,
-        Machine,
         Mapping,
         Spec, //
-    },
-    sync::{
-        thread,
-        Arc, //
     }, //
 };
 
 const DISCARDED: &str = "discarded";
 const KEPT: &str = "kept";
 
-fn against_a_writer(shrink: fn(List<'_>) -> Report) {
-    check(Bound::Preemptions(3), &[DISCARDED, KEPT], move |outcomes| {
-        let given_up = Spec {
-            pte: Some(WRITE),
-            flags: vec![Flag::Lazyfree],
-            ..folio(Mapping::Swap)
-        };
-        let machine = Arc::new(Machine::new(1, &[given_up]));
-        let theirs = machine.clone();
-        let writer = thread::spawn(move || {
-            if let Some(pin) = theirs.pin_and_write(0) {
-                pin.put();
-            }
-        });
-        let report = shrink(List::new(&machine, [0]));
-        writer.join().expect("the writer panicked");
-        machine.assert_nothing_lost(0);
-        outcomes.saw(match report.fates[&0] {
+fn given_up() -> Vec<Spec> {
+    vec![Spec {
+        pte: Some(WRITE),
+        flags: vec![Flag::Lazyfree],
+        ..folio(Mapping::Swap)
+    }]
+}
+
+fn against_a_writer(shrink: Shrink) {
+    shrink_against(
+        shrink,
+        given_up,
+        |machine| machine.pin_and_write(0).map(|pin| pin.put()).is_some(),
+        |_, report, _| match report.fates[&0] {
             Fate::Reclaimed => DISCARDED,
             _ => KEPT,
-        });
-    });
+        },
+        &[DISCARDED, KEPT],
+    );
 }
 
 #[test]
 fn lazyfree_written_by_itself() {
-    against_a_writer(|list| list.shrink_unbatched());
+    against_a_writer(OFF);
 }
 
 #[test]

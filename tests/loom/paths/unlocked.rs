@@ -43,14 +43,14 @@ const RECLAIMED: &str = "written out, and reclaimed";
 const PUT_BACK: &str = "put back";
 
 /// A loop of reclaim.
-type Shrink = fn(List<'_>) -> Report;
+pub(crate) type Shrink = fn(List<'_>) -> Report;
 
-const OFF: Shrink = |list| list.shrink_unbatched();
+pub(crate) const OFF: Shrink = |list| list.shrink_unbatched();
 const BATCHED: Shrink = |list| list.shrink();
 
 /// Reclaims the folios against a racer, who is the only CPU; `end` says how it ended, of what the
 /// racer says.
-fn shrink_against(
+pub(crate) fn shrink_against(
     shrink: Shrink,
     specs: fn() -> Vec<Spec>,
     racer: fn(&Machine) -> bool,

@@ -123,7 +123,7 @@ fn may_be(flag: Flag, mapping: Mapping, lazyfree: bool) -> bool {
     }
 }
 
-/// At most 32 that are dirty, and fewer that are clean than are freed at once.
+/// Fewer than 32 that are dirty, and fewer that are clean than are freed at once.
 fn few_dirty_and_clean() -> impl Strategy<Value = Vec<Spec>> {
     (1usize..32, 0usize..31).prop_flat_map(|(dirty_ones, clean_ones)| {
         let mut specs = vec![dirty(); dirty_ones];
@@ -273,11 +273,12 @@ fn clean() -> Spec {
     }
 }
 
-fn clean_and_writable() -> Spec {
-    Spec {
-        pte: Some(WRITE),
-        ..clean()
-    }
+/// Whether both happened, for the first time in this order.
+fn is_before(report: &Report, one: Event, other: Event) -> bool {
+    let at = |event| report.events.iter().position(|&each| each == event);
+    at(one)
+        .zip(at(other))
+        .is_some_and(|(one, other)| one < other)
 }
 
 /// Reclaims a dirty page and a clean one of a file by `shrink`.
@@ -428,13 +429,16 @@ fn a_batch_that_is_dropped_is_flushed_for() {
         let placed = Collected::new(batch).check_references().alloc_swap();
         drop(placed.unmap());
     });
-    let at = |event| report.events.iter().position(|&other| other == event);
-    assert!(at(Event::Flushed(1)).is_some_and(|flushed| Some(flushed) < at(Event::Back(0))));
+    assert!(is_before(&report, Event::Flushed(1), Event::Back(0)));
 }
 
 #[test]
 fn a_clean_file_that_is_pinned_is_activated() {
-    let machine = Machine::new(1, &[clean_and_writable()]);
+    let writable = Spec {
+        pte: Some(WRITE),
+        ..clean()
+    };
+    let machine = Machine::new(1, &[writable]);
     let pin = pin_fast(&machine.table, 0, &machine.folio(0).core, true);
     assert!(pin.is_some());
     let report = List::new(&machine, [0]).shrink_together(|batch| shrink_batch(batch));
@@ -450,8 +454,7 @@ fn one_that_cannot_be_unmapped_does_not_keep_others_mapped() {
     };
     let machine = Machine::new(1, &[stuck, dirty()]);
     let report = List::new(&machine, 0..2).shrink_together(|batch| shrink_batch(batch));
-    let at = |event| report.events.iter().position(|&other| other == event);
-    assert!(at(Event::Waits(1)).is_some() && at(Event::Waits(1)) < at(Event::Ended));
+    assert!(is_before(&report, Event::Waits(1), Event::Ended));
 }
 
 /// Each by the PTE that it had.

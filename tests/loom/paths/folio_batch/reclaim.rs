@@ -72,6 +72,8 @@ fn ended(machine: &Machine, report: &Report) -> &'static str {
         Some(Fate::Reclaimed) => {
             let pins = machine.folio(0).core.anon.pins();
             assert_eq!(pins, 0, "a pinned folio is reclaimed");
+            let written = machine.folio(0).test(Flag::Writeback);
+            assert!(!written, "freed under writeback");
             RECLAIMED
         }
         Some(_) if report.stat.nr_unmap_fail > 0 => MAPPED,
@@ -213,7 +215,8 @@ fn with_buffers() -> Vec<Spec> {
     vec![clean, folio(Mapping::Swap)]
 }
 
-/// It is unlocked when its buffers have gone, and is written to, written out and unmapped then.
+/// It is unlocked when its buffers have gone, and is written to, written out and unmapped then: it is
+/// not freed under writeback.
 #[test]
 fn folio_batch_buffers_and_writeback() {
     against(
