@@ -13,6 +13,7 @@
 
 #define TABLES	6000
 #define ADDRESS	SZ_1G		/* of a page table's first entry */
+#define TABLE_ORDER	1	/* behind it PTEs that no run may go on to */
 
 /* What made a run end; a run of one PTE is counted by itself. */
 enum end { LONE, FOLIO, TABLE, VMA, PTE, NR_ENDS };
@@ -72,7 +73,7 @@ static pte_t odd(struct context *c, pte_t pte)
 	}
 }
 
-/* PTEs of the folio's pages and on beyond its end, to the page table's end. */
+/* PTEs of the folio's pages and on beyond its end, and beyond the page table's. */
 static void fill(struct context *c, const struct start *s)
 {
 	pgprot_t prot = vm_get_page_prot(protections[below(c, ARRAY_SIZE(protections))]);
@@ -84,8 +85,8 @@ static void fill(struct context *c, const struct start *s)
 
 	if (chance(c, 8))
 		pte = pte_mkuffd(pte);
-	memset(c->table, 0, PAGE_SIZE);
-	for (i = s->index; i < PTRS_PER_PTE; i++, pte = pte_advance_pfn(pte, 1)) {
+	memset(c->table, 0, PAGE_SIZE << TABLE_ORDER);
+	for (i = s->index; i < PTRS_PER_PTE << TABLE_ORDER; i++, pte = pte_advance_pfn(pte, 1)) {
 		pte_t made = pte;
 
 		if (writable != chance(c, wp))
@@ -183,7 +184,7 @@ static struct kunit_case pte_batch_cases[] = {
 
 static void free_table(void *table)
 {
-	free_page((unsigned long)table);
+	free_pages((unsigned long)table, TABLE_ORDER);
 }
 
 static void put_folio(void *folio)
@@ -199,7 +200,7 @@ static int pte_batch_init(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	prandom_seed_state(&c->rnd, 7);
-	c->table = (pte_t *)get_zeroed_page(GFP_KERNEL);
+	c->table = (pte_t *)__get_free_pages(GFP_KERNEL, TABLE_ORDER);
 	KUNIT_ASSERT_NOT_NULL(test, c->table);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_table, c->table), 0);
 	for (i = 0; i < ARRAY_SIZE(orders); i++) {
