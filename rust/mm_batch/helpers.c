@@ -259,16 +259,6 @@ rust_helper_mm_batch_folio_contain_hwpoisoned_page(struct folio *folio)
 	return folio_contain_hwpoisoned_page(folio);
 }
 
-__rust_helper bool rust_helper_mm_batch_folio_test_swapbacked(struct folio *folio)
-{
-	return folio_test_swapbacked(folio);
-}
-
-__rust_helper bool rust_helper_mm_batch_folio_test_anon(struct folio *folio)
-{
-	return folio_test_anon(folio);
-}
-
 /* It has buffers, or something else of its file system. */
 __rust_helper bool rust_helper_mm_batch_folio_test_private(struct folio *folio)
 {

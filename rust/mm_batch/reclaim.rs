@@ -123,14 +123,9 @@ pub unsafe trait FolioList {
     /// C: as `pageout()` asks, mm/vmscan.c, 7.3.
     fn no_other_references(&self, folio: &Self::Folio) -> bool;
 
-    /// Whether reclaim can end with it: its content goes to swap, as it is swap-backed, and in the
-    /// swap cache or of shmem; or it is of another file, and clean. Locked, it stays of that.
-    ///
-    /// C: what `pageout()` decides by, mm/vmscan.c, 7.3.
-    fn folio_can_end(&self, folio: &Self::Folio) -> bool;
-
-    /// The folio's address space, which is that of swap in the swap cache, or `None` (C:
-    /// `folio_mapping()`). It does not change while the folio is locked.
+    /// The folio's address space, which is that of swap in the swap cache; `None` if it is
+    /// anonymous, and not there or not swap-backed any more, or of nothing (C: `folio_mapping()`).
+    /// It does not change while the folio is locked.
     fn folio_mapping(&self, folio: &Self::Folio) -> Option<Self::Mapping>;
 
     /// Ends with a folio that is to be written out: writes it if it is dirty, frees it if it is, or
@@ -322,10 +317,7 @@ fn now<L: FolioList>(list: &L, folio: &L::Folio) -> Now<L::Mapping> {
     if list.folio_maybe_dma_pinned(folio) || !list.folio_evictable(folio) {
         return Now::InUse;
     }
-    if list.folio_test_writeback(folio)
-        || !list.no_other_references(folio)
-        || !list.folio_can_end(folio)
-    {
+    if list.folio_test_writeback(folio) || !list.no_other_references(folio) {
         return Now::Busy;
     }
     list.folio_mapping(folio).map_or(Now::Busy, Now::Same)

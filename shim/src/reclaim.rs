@@ -246,9 +246,11 @@ impl Folio {
         self.core.unlock();
     }
 
-    /// What it is of; who has it locked knows.
+    /// What it is of; who has it locked knows. Of swap is only what is swap-backed, too (C:
+    /// `folio_test_swapcache()`).
     pub fn mapping(&self) -> Option<Mapping> {
         let mapping = MAPPINGS[self.mapping.load(Relaxed) as usize];
+        let mapping = mapping.filter(|&of| of != Mapping::Swap || self.core.is_swapbacked());
         step!("folio {:#x}: folio_mapping() = {mapping:?}", self.core.pfn);
         mapping
     }

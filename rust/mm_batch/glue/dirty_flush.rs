@@ -123,20 +123,6 @@ unsafe impl FolioList for ShrinkCtx {
     }
 
     #[inline]
-    fn folio_can_end(&self, folio: &Folio) -> bool {
-        let folio = folio.as_ptr();
-        // SAFETY: By its invariants, there is a folio.
-        let anon = unsafe { bindings::mm_batch_folio_test_anon(folio) };
-        // SAFETY: By its invariants, there is a folio.
-        if unsafe { bindings::mm_batch_folio_test_swapbacked(folio) } {
-            // SAFETY: By its invariants, there is a folio.
-            return !anon || unsafe { bindings::mm_batch_folio_test_swapcache(folio) };
-        }
-        // SAFETY: By its invariants, there is a folio.
-        !anon && !unsafe { bindings::mm_batch_folio_test_dirty(folio) }
-    }
-
-    #[inline]
     fn folio_mapping(&self, folio: &Folio) -> Option<NonNull<bindings::address_space>> {
         // SAFETY: By its invariants, there is a folio.
         NonNull::new(unsafe { bindings::mm_batch_folio_mapping(folio.as_ptr()) })

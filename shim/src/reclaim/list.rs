@@ -530,15 +530,6 @@ unsafe impl FolioList for Port<'_, '_> {
         self.0.no_other_references(folio.0)
     }
 
-    fn folio_can_end(&self, folio: &Name) -> bool {
-        let folio = self.0.folio(folio.0);
-        match folio.mapping() {
-            Some(Mapping::Swap | Mapping::Shmem) => folio.core.is_swapbacked(),
-            Some(Mapping::File) => !folio.core.is_dirty(),
-            None => false,
-        }
-    }
-
     fn folio_mapping(&self, folio: &Name) -> Option<Mapping> {
         self.0.assert_locked(folio.0, "asking for the mapping of");
         self.0.folio(folio.0).mapping()

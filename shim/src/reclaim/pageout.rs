@@ -260,7 +260,8 @@ impl List<'_> {
             Some(mapping),
             "pageout of a folio of another mapping"
         );
-        if !self.no_other_references(index) {
+        // Buffers are references that it must not have.
+        if folio.test(Flag::Private) || !self.no_other_references(index) {
             self.end_locked(index, Fate::Kept);
             return false;
         }

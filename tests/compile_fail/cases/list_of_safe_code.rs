@@ -44,9 +44,6 @@ impl FolioList for Mine {
     fn no_other_references(&self, _: &()) -> bool {
         true
     }
-    fn folio_can_end(&self, _: &()) -> bool {
-        true
-    }
     fn folio_mapping(&self, _: &()) -> Option<()> {
         None
     }

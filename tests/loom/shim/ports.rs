@@ -232,7 +232,6 @@ unsafe impl<P: FolioList> FolioList for Watched<'_, P> {
         folio_evictable(folio: &P::Folio) -> bool;
         folio_test_writeback(folio: &P::Folio) -> bool;
         no_other_references(folio: &P::Folio) -> bool;
-        folio_can_end(folio: &P::Folio) -> bool;
         folio_mapping(folio: &P::Folio) -> Option<P::Mapping>;
     }
     handed_on! { unsafe
@@ -551,7 +550,6 @@ orders! {
         folio_evictable,
         folio_test_writeback,
         no_other_references,
-        folio_can_end,
         folio_mapping;
     Nothing, ports_of_a_batch_kept: dirty(), keep =>
         keep;
