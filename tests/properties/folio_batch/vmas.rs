@@ -41,6 +41,7 @@ proptest! {
             unmap_anon_folios(stop)
         });
         prop_assert!(unlocked);
+        prop_assert!(rmap.trylock(), "the walk keeps the rmap lock");
         let is_in = |places: &Range<usize>, vma: &Range<usize>| {
             vma.contains(&places.start) && places.end <= vma.end
         };
