@@ -21,6 +21,7 @@ from ..base.process import git_files
 from ..guest import payload, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
 from ..guest.initrd import tree
+from ..suites import expected
 from .steps import SOAK, STEPS
 
 REPORT = TOP / "report/full.json"
@@ -116,6 +117,9 @@ def inputs(step, kernels, sources):
     for source in closure(step.judges):
         digest.update(f"\0{source.name}\0".encode() + code_of(source))
     digest.update(hash_of(step.files, step.prose).encode())
+    if step.tests:
+        listed = expected.parse(expected.LIST.read_text())[0]
+        digest.update(repr([listed[name] for name in step.tests]).encode())
     return digest.hexdigest()
 
 

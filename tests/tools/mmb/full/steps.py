@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The steps of `make full`: everything that is too long for CI."""
 
+import re
 from dataclasses import dataclass
 
 from ..base.cache import TOP
@@ -13,7 +14,9 @@ USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", 
 # Of a boot, what is neither in the image nor a program: scripts, and what the outcome is judged by.
 BOOT = ("tests/kernel/lib.sh", "tests/kernel/splats")
 WORKLOADS = (*BOOT, "tests/kernel/workloads/*.sh")
-SELFTESTS = (*BOOT, "tests/kernel/guest/", "tests/kernel/selftests/*.sh", "tests/kernel/selftests/expected.toml")
+GUEST = (*BOOT, "tests/kernel/guest/", "tests/kernel/selftests/*.sh")
+# Of each selftest, what it must show.
+LISTED = expected.parse(expected.LIST.read_text())[0]
 
 # The kernels that steps run: what make is given for each.
 KERNELS = {
@@ -43,26 +46,33 @@ class Step:
     kernels: tuple = ()  # that it runs: names of KERNELS
     judges: tuple = ()  # modules of ours that run it, with all that these import
     files: tuple = ()  # of the work tree, or folders
+    tests: tuple = ()  # the selftests that it runs: rows of their list
     prose: bool = False  # comments and messages count
     builds: bool = False  # mostly, so that another step that does would only wait; or runs what one builds anew
 
 
 def racing(name, minutes):
     """What races with reclaim for so long, in the debug kernel: a step each, so that they run side by side."""
-    tests = expected.parse(expected.LIST.read_text())[0].values()
-    return [Step(f"{name}-{t.name}", f"make kselftest T={t.name} MINUTES={minutes} DEBUG=1", 60 * minutes + 400,
-                 ("debug",), ("suites.kselftest",), SELFTESTS) for t in tests if t.lasts]
+    return [Step(f"{name}-{t}", f"make kselftest T={t} MINUTES={minutes} DEBUG=1", 60 * minutes + 400, ("debug",),
+                 ("suites.kselftest",), GUEST, (t,)) for t, row in LISTED.items() if row.lasts]
 
 
 def kernel_mutants():
-    """The planted bugs for which a kernel is built."""
-    return tuple(str(patch.relative_to(TOP)) for patch in sorted((TOP / "tests/mutants").rglob("*.patch"))
-                 if patch.read_text().startswith(OURS))
+    """The planted bugs for which a kernel is built, and the selftests that must catch some of them."""
+    patches = {str(patch.relative_to(TOP)): patch.read_text() for patch in sorted((TOP / "tests/mutants").rglob("*.patch"))}
+    planted = {name: text for name, text in patches.items() if text.startswith(OURS)}
+    caught_by = {test for text in planted.values() for test in re.findall(r"^Caught-by: kselftest (\S+)$", text, re.M)}
+    return tuple(planted), tuple(sorted(caught_by))
+
+
+def kselftest(of, given, seconds, kernel, tests=tuple(LISTED)):
+    return Step(f"kselftest{of}", f"make kselftest {given}".strip(), seconds, (kernel,), ("suites.kselftest",), GUEST,
+                tests)
 
 
 def kunit(kernel, seconds):
     name = "kunit" if kernel == "release" else f"kunit-{kernel}"
-    return Step(name, f"make kunit {KERNELS[kernel]}".strip(), seconds, (kernel,), ("suites.kunit",), SELFTESTS)
+    return Step(name, f"make kunit {KERNELS[kernel]}".strip(), seconds, (kernel,), ("suites.kunit",), GUEST)
 
 
 def evaluate(given, seconds):
@@ -71,6 +81,7 @@ def evaluate(given, seconds):
     return Step(f"evaluate-{name}", f"make evaluate {given}", seconds, (f"meter-{name}",), ("measure.evaluate",), WORKLOADS)
 
 
+MUTANTS = kernel_mutants()
 STEPS = [
     # It writes report/x86_64.
     Step("prove-fresh", "make prove-fresh SCALE=full", 7500, ("meter",), ("measure.evaluate",),
@@ -83,18 +94,19 @@ STEPS = [
     Step("patches-check", "make patches-check FULL=1", 5400, ("release",), ("series.check",),
          (*BOOT, "patches/", "tests/kernel/config/"), builds=True),
     Step("mutants-kernel", "make mutants-kernel", 7200, ("release", "debug"), ("suites.mutants",),
-         (*BOOT, *kernel_mutants()), builds=True),
-    Step("kselftest", "make kselftest", 2400, ("release",), ("suites.kselftest",), SELFTESTS),
+         (*GUEST, *MUTANTS[0]), MUTANTS[1], builds=True),
+    kselftest("", "", 2400, "release"),
     *racing("racing", 20),
     Step("mutants", "make mutants", 1200, files=(*USER, "tests/mutants/"), builds=True),
-    Step("kselftest-debug", "make kselftest QUICK=1 DEBUG=1", 900, ("debug",), ("suites.kselftest",), SELFTESTS),
-    Step("kselftest-arm64", "make kselftest ARCH=arm64", 5400, ("arm64",), ("suites.kselftest",), SELFTESTS),
+    kselftest("-debug", "QUICK=1 DEBUG=1", 900, "debug", tuple(t for t, row in LISTED.items() if row.quick)),
+    kselftest("-arm64", "ARCH=arm64", 5400, "arm64"),
     *(kunit(*of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800), ("arm64-16k", 900),
                             ("better_c", 300), ("distro", 300))),
     *(evaluate(given, 1200) for given in ("CONFIG=distro", "CONFIG=noinline", "CONFIG=better_c", "ARCH=arm64")),
     Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
     Step("runner", "make runner", 300, ("meter", "um"),
-         files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *SELFTESTS, "Makefile"), builds=True),
+         files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *GUEST,
+                "tests/kernel/selftests/expected.toml", "Makefile"), builds=True),
     Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS, builds=True),
     Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
     Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),

@@ -93,6 +93,20 @@ class Stamps(unittest.TestCase):
                 self.build(image)
             self.assertEqual(self.state(), "stale", name)
 
+    def test_a_row_of_the_list_is_of_who_runs_it(self):
+        """What a selftest must show leaves steps fresh that do not run it."""
+        row = '[test.{}]\nrun = "ours/x"\npaths = []\nseconds = 1\nok = {}\n'
+        some = [steps.Step("s", "true", 1, files=("README.md",), tests=(test,)) for test in ("one", "two")]
+
+        def inputs(ok):
+            (self.top / "list.toml").write_text(row.format("one", 1) + row.format("two", ok))
+            return [stamps.inputs(step, {}, "") for step in some]
+
+        with mock.patch.object(stamps.expected, "LIST", self.top / "list.toml"):
+            before, after = inputs(1), inputs(2)
+        self.assertEqual(before[0], after[0])
+        self.assertNotEqual(before[1], after[1])
+
     def test_what_changes_meanwhile(self):
         def command(*_):
             self.change("tests/kernel/expected.toml", "3", "5")
@@ -144,9 +158,11 @@ class Declared(unittest.TestCase):
         self.assertFalse({name for name in found if name.startswith(("suites/", "series/")) or "test_" in name})
 
     def test_only_what_is_planted_in_a_kernel_is_of_the_kernels(self):
-        names = {pathlib.Path(name).name for name in steps.kernel_mutants()}
+        patches, tests = steps.kernel_mutants()
+        names = {pathlib.Path(name).name for name in patches}
         self.assertIn("gate-forgets-poisoning.patch", names)
         self.assertNotIn("section-ignored.patch", names)
+        self.assertLessEqual({"unmap_flush", "folio_batch_pins_single"}, set(tests))
 
     def test_what_may_be_given(self):
         # What the help text says that there is.
