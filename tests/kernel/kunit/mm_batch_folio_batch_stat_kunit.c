@@ -382,8 +382,11 @@ static void test_touched(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&toucher->notifier, current->mm), 0);
 	for (i = 0; i < 100 && (mapped > stays || toucher->nr < touched); i++) {
 		lru_add_drain();
-		/* Of all of them: that of a cgroup asks for no references of others' tasks. */
-		try_to_free_mem_cgroup_pages(root_mem_cgroup, nr, GFP_KERNEL,
+		/*
+		 * Of all cgroups, as that of one asks for no references of others' tasks. The
+		 * guest's tasks have pages as well, of which there must be less.
+		 */
+		try_to_free_mem_cgroup_pages(root_mem_cgroup, SZ_4M / PAGE_SIZE, GFP_KERNEL,
 					     MEMCG_RECLAIM_MAY_SWAP | MEMCG_RECLAIM_PROACTIVE,
 					     &swappiness);
 		mapped = rss(current->mm, MM_ANONPAGES);
