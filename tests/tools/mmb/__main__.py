@@ -125,7 +125,7 @@ VERBS = {
     "full": lambda args: lanes.run("full", lanes.chosen()),
     "full-kernel": lambda args: lanes.build_kernel(args.name),
     "full-step": lambda args: lanes.run_step(args.name),
-    "soak": lambda args: lanes.run("soak", lanes.SOAK),
+    "soak": lambda args: lanes.run("soak", lanes.of_soak()),
     "stale": lambda args: lanes.stale(),
     "mutants-kernel": lambda args: mutants_kernel(args.arch),
     "import": lambda args: make_import(),

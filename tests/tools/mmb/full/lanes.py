@@ -16,7 +16,7 @@ from ..base.progress import minutes
 from ..kernel.kbuild import staged_build
 from ..guest import payload
 from .stamps import SOURCES, hash_of, inputs, record, recorded, state, states, what_runs
-from .steps import KERNELS, SOAK, STEPS
+from .steps import KERNELS, of_full, of_soak
 
 LANES = 2
 LOGS = CACHE / "full"
@@ -34,7 +34,7 @@ def environment():
 
 
 def chosen():
-    return matching("STEP", "step", STEPS, lambda step: step.name)
+    return matching("STEP", "step", of_full(), lambda step: step.name)
 
 
 def build_file(steps):
@@ -93,7 +93,7 @@ def build_kernel(name):
 
 def run_step(name):
     """The edge of a step: runs it unless it is fresh, and writes down how it ended."""
-    step = next(step for step in (*STEPS, *SOAK) if step.name == name)
+    step = next(step for step in (*of_full(), *of_soak()) if step.name == name)
     kernels, known = recorded()
     before = inputs(step, kernels, hash_of(SOURCES))
     if state(step, known.get(name), before) == "fresh":
@@ -113,6 +113,6 @@ def run_step(name):
 
 def stale():
     """Prints how fresh each step is; what CI shows."""
-    for step, now in states((*STEPS, *SOAK)).items():
+    for step, now in states((*of_full(), *of_soak())).items():
         say(f"full: {step.name}: {now}")
     return PASS

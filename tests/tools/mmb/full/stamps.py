@@ -22,7 +22,7 @@ from ..guest import payload, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
 from ..guest.initrd import tree
 from ..suites import expected
-from .steps import SOAK, STEPS
+from .steps import of_full, of_soak
 
 REPORT = TOP / "report/full.json"
 # What kernels and the programs of guests are built of.
@@ -100,7 +100,7 @@ def recorded():
 
 
 def record(kernels, steps):
-    known = [steps[step.name] for step in (*STEPS, *SOAK) if step.name in steps]
+    known = [steps[step.name] for step in (*of_full(), *of_soak()) if step.name in steps]
     write_atomically(REPORT, json.dumps({"kernels": kernels, "steps": known}, indent=1) + "\n")
 
 
@@ -118,7 +118,7 @@ def inputs(step, kernels, sources):
         digest.update(f"\0{source.name}\0".encode() + code_of(source))
     digest.update(hash_of(step.files, step.prose).encode())
     if step.tests:
-        listed = expected.parse(expected.LIST.read_text())[0]
+        listed = expected.listed()
         digest.update(repr([listed[name] for name in step.tests]).encode())
     return digest.hexdigest()
 

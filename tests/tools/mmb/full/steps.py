@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The steps of `make full`: everything that is too long for CI."""
 
-import re
 from dataclasses import dataclass
+from functools import cache
 
 from ..base.cache import TOP
 from ..suites import expected
-from ..suites.mutants import OURS
+from ..suites.mutants import mutants
 
 # Of a user-space step, what it is built of.
 USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", "tests/compile_fail/", "tests/lib.rs",
@@ -15,8 +15,6 @@ USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", 
 BOOT = ("tests/kernel/lib.sh", "tests/kernel/splats")
 WORKLOADS = (*BOOT, "tests/kernel/workloads/*.sh")
 GUEST = (*BOOT, "tests/kernel/guest/", "tests/kernel/selftests/*.sh")
-# Of each selftest, what it must show.
-LISTED = expected.parse(expected.LIST.read_text())[0]
 
 # The kernels that steps run: what make is given for each.
 KERNELS = {
@@ -54,25 +52,14 @@ class Step:
 def racing(name, minutes):
     """What races with reclaim for so long, in the debug kernel: a step each, so that they run side by side."""
     return [Step(f"{name}-{t}", f"make kselftest T={t} MINUTES={minutes} DEBUG=1", 60 * minutes + 400, ("debug",),
-                 ("suites.kselftest",), GUEST, (t,)) for t, row in LISTED.items() if row.lasts]
+                 ("suites.kselftest",), GUEST, (t,)) for t, row in expected.listed().items() if row.lasts]
 
 
-def kernel_mutants():
-    """The planted bugs for which a kernel is built, and the selftests that must catch some of them."""
-    patches = {str(patch.relative_to(TOP)): patch.read_text() for patch in sorted((TOP / "tests/mutants").rglob("*.patch"))}
-    planted = {name: text for name, text in patches.items() if text.startswith(OURS)}
-    caught_by = {test for text in planted.values() for test in re.findall(r"^Caught-by: kselftest (\S+)$", text, re.M)}
-    return tuple(planted), tuple(sorted(caught_by))
-
-
-def kselftest(of, given, seconds, kernel, tests=tuple(LISTED)):
-    return Step(f"kselftest{of}", f"make kselftest {given}".strip(), seconds, (kernel,), ("suites.kselftest",), GUEST,
-                tests)
-
-
-def kunit(kernel, seconds):
-    name = "kunit" if kernel == "release" else f"kunit-{kernel}"
-    return Step(name, f"make kunit {KERNELS[kernel]}".strip(), seconds, (kernel,), ("suites.kunit",), GUEST)
+def suites(verb, kernel, seconds, tests=(), given=""):
+    """What a verb runs in a kernel: KUnit, or selftests of the list."""
+    name = verb if kernel == "release" else f"{verb}-{kernel}"
+    command = " ".join(filter(None, ("make", verb, given, KERNELS[kernel])))
+    return Step(name, command, seconds, (kernel,), (f"suites.{verb}",), GUEST, tests)
 
 
 def evaluate(given, seconds):
@@ -81,38 +68,48 @@ def evaluate(given, seconds):
     return Step(f"evaluate-{name}", f"make evaluate {given}", seconds, (f"meter-{name}",), ("measure.evaluate",), WORKLOADS)
 
 
-MUTANTS = kernel_mutants()
-STEPS = [
-    # It writes report/x86_64.
-    Step("prove-fresh", "make prove-fresh SCALE=full", 7500, ("meter",), ("measure.evaluate",),
-         (*WORKLOADS, "tests/tools/prove-fresh", "tests/tools/fetch/")),
-    # Its kernel is of the same sources as the release kernel, which stands for what of Rust is in both.
-    Step("prove-deb", "make prove-deb", 10000, ("release",), ("series.deb", "measure.machine", "guest.debian"),
-         ("tests/tools/prove-deb", "tests/tools/fetch/", "tests/kernel/machine/", "tests/kernel/workloads/",
-          "tests/kernel/bench/", "patches/"), builds=True),
-    Step("before", "make before", 1800, ("release",), ("series.before",), (*WORKLOADS, "patches/"), builds=True),
-    Step("patches-check", "make patches-check FULL=1", 5400, ("release",), ("series.check",),
-         (*BOOT, "patches/", "tests/kernel/config/"), builds=True),
-    Step("mutants-kernel", "make mutants-kernel", 7200, ("release", "debug"), ("suites.mutants",),
-         (*GUEST, *MUTANTS[0]), MUTANTS[1], builds=True),
-    kselftest("", "", 2400, "release"),
-    *racing("racing", 20),
-    Step("mutants", "make mutants", 1200, files=(*USER, "tests/mutants/"), builds=True),
-    kselftest("-debug", "QUICK=1 DEBUG=1", 900, "debug", tuple(t for t, row in LISTED.items() if row.quick)),
-    kselftest("-arm64", "ARCH=arm64", 5400, "arm64"),
-    *(kunit(*of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800), ("arm64-16k", 900),
-                            ("better_c", 300), ("distro", 300))),
-    *(evaluate(given, 1200) for given in ("CONFIG=distro", "CONFIG=noinline", "CONFIG=better_c", "ARCH=arm64")),
-    Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
-    Step("runner", "make runner", 300, ("meter", "um"),
-         files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *GUEST,
-                "tests/kernel/selftests/expected.toml", "Makefile"), builds=True),
-    Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS, builds=True),
-    Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
-    Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
-    Step("test", "make test", 120, files=USER, prose=True),
-    Step("same-source", "make same-source", 60, ("release",), ("kernel.compiled",), USER),
-    Step("lint", "make lint", 240, files=("rust/", "shim/", "tests/", "patches/"), prose=True, builds=True),
-]
-# `make soak`: no part of `make full`, with stamps of their own.
-SOAK = racing("soak", 60)
+@cache
+def of_full():
+    """All steps of `make full`."""
+    # Of each selftest, what it must show; and the planted bugs for which a kernel is built, by who must catch each.
+    listed, planted = expected.listed(), mutants("*")
+    return [
+        # It writes report/x86_64.
+        Step("prove-fresh", "make prove-fresh SCALE=full", 7500, ("meter",), ("measure.evaluate",),
+             (*WORKLOADS, "tests/tools/prove-fresh", "tests/tools/fetch/")),
+        # Its kernel is of the same sources as the release kernel, which stands for what of Rust is in both.
+        Step("prove-deb", "make prove-deb", 10000, ("release",), ("series.deb", "measure.machine", "guest.debian"),
+             ("tests/tools/prove-deb", "tests/tools/fetch/", "tests/kernel/machine/", "tests/kernel/workloads/",
+              "tests/kernel/bench/", "patches/"), builds=True),
+        Step("before", "make before", 1800, ("release",), ("series.before",), (*WORKLOADS, "patches/"), builds=True),
+        Step("patches-check", "make patches-check FULL=1", 5400, ("release",), ("series.check",),
+             (*BOOT, "patches/", "tests/kernel/config/"), builds=True),
+        Step("mutants-kernel", "make mutants-kernel", 7200, ("release", "debug"), ("suites.mutants",),
+             (*GUEST, *{str(bug.patch.relative_to(TOP)) for bug in planted}),
+             tuple(sorted({bug.case for bug in planted if bug.selftest})), builds=True),
+        suites("kselftest", "release", 2400, tuple(listed)),
+        *racing("racing", 20),
+        Step("mutants", "make mutants", 1200, files=(*USER, "tests/mutants/"), builds=True),
+        suites("kselftest", "debug", 900, tuple(t for t, row in listed.items() if row.quick), "QUICK=1"),
+        suites("kselftest", "arm64", 5400, tuple(listed)),
+        *(suites("kunit", *of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800),
+                                          ("arm64-16k", 900), ("better_c", 300), ("distro", 300))),
+        *(evaluate(given, 1200) for given in ("CONFIG=distro", "CONFIG=noinline", "CONFIG=better_c", "ARCH=arm64")),
+        Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
+        Step("runner", "make runner", 300, ("meter", "um"),
+             files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *GUEST,
+                    "tests/kernel/selftests/expected.toml", "Makefile"), builds=True),
+        Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS, builds=True),
+        Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
+        Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS,
+             builds=True),
+        Step("test", "make test", 120, files=USER, prose=True),
+        Step("same-source", "make same-source", 60, ("release",), ("kernel.compiled",), USER),
+        Step("lint", "make lint", 240, files=("rust/", "shim/", "tests/", "patches/"), prose=True, builds=True),
+    ]
+
+
+@cache
+def of_soak():
+    """Those of `make soak`: no part of `make full`, with stamps of their own."""
+    return racing("soak", 60)

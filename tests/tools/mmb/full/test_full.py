@@ -40,7 +40,7 @@ class Stamps(unittest.TestCase):
             (self.top / name).write_text(text)
         self.enterContext(mock.patch.object(modules, "ROOT", self.top / "tests/tools"))
         for module, given in ((stamps, {"REPORT": self.top / "report/full.json"}), (lanes, {"LOGS": self.top})):
-            given |= {"TOP": self.top, "STEPS": [self.STEP], "SOAK": []}
+            given |= {"TOP": self.top, "of_full": lambda: [self.STEP], "of_soak": list}
             self.enterContext(mock.patch.multiple(module, **given))
         self.build("image")
 
@@ -138,7 +138,7 @@ class Declared(unittest.TestCase):
 
     def test_each_is_a_verb_and_depends_on_what_is_there(self):
         makefile = (TOP / "Makefile").read_text()
-        for step in steps.STEPS:
+        for step in steps.of_full():
             self.assertIn(f"\n{step.command.split()[1]}:", makefile)
             for name in step.files:
                 self.assertTrue(stamps.files((name,), prose=True), f"{step.name}: {name}")
@@ -148,7 +148,7 @@ class Declared(unittest.TestCase):
 
     def test_a_comment_in_rust_leaves_what_boots_fresh(self):
         """Such a step has the hash of a kernel for it; same-source compares the files themselves."""
-        for step in steps.STEPS:
+        for step in steps.of_full():
             if step.kernels and step.name != "same-source":
                 self.assertFalse([name for name in step.files if name.startswith("rust/")], step.name)
 
@@ -158,11 +158,11 @@ class Declared(unittest.TestCase):
         self.assertFalse({name for name in found if name.startswith(("suites/", "series/")) or "test_" in name})
 
     def test_only_what_is_planted_in_a_kernel_is_of_the_kernels(self):
-        patches, tests = steps.kernel_mutants()
-        names = {pathlib.Path(name).name for name in patches}
+        step = next(step for step in steps.of_full() if step.name == "mutants-kernel")
+        names = {pathlib.Path(name).name for name in step.files}
         self.assertIn("gate-forgets-poisoning.patch", names)
         self.assertNotIn("section-ignored.patch", names)
-        self.assertLessEqual({"unmap_flush", "folio_batch_pins_single"}, set(tests))
+        self.assertLessEqual({"unmap_flush", "folio_batch_pins_single"}, set(step.tests))
 
     def test_what_may_be_given(self):
         # What the help text says that there is.

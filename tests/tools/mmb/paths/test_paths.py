@@ -87,7 +87,7 @@ lines = [verdict.Line(row, {row.metric: {"off": [300e6], "rust": [200e6]}})]
 assert list(lines[0].problems(True)) == ["toy-64k: off/Rust 1.50 is below 2"]
 assert "\n\n`off` is by PTE, of which C has a twin.\n" in report.section("toy_unmap", lines, "better_c")
 assert "| off | twin | Rust |" in report.section("toy_unmap", lines, "better_c")
-step = next(s for s in steps.STEPS if s.name == "prove-fresh")
+step = next(s for s in steps.of_full() if s.name == "prove-fresh")
 assert modules.ROOT / "mmb/paths/toy_unmap.py" in stamps.closure(step.judges)
 assert "tests/kernel/workloads/own.sh" in stamps.files(step.files, step.prose)
 assert "\nhere\n" in rows.job([own], "release", "short", 1, 1)
@@ -102,7 +102,7 @@ class NewPath(unittest.TestCase):
     def test_all_tools_know_it(self):
         with tempfile.TemporaryDirectory() as folder:
             top = pathlib.Path(folder)
-            for name in ("Makefile", "tests/tools", "tests/kernel"):
+            for name in ("Makefile", "tests/tools", "tests/kernel", "tests/mutants"):
                 (shutil.copytree if (TOP / name).is_dir() else shutil.copy)(TOP / name, top / name)
             subprocess.run(["git", "init", "-q", top], check=True)
             declared = top / "tests/tools/mmb/paths"

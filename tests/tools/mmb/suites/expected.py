@@ -134,6 +134,11 @@ def parse(text):
     return tests, out
 
 
+def listed():
+    """The tests of the committed list, by name."""
+    return parse(LIST.read_text())[0]
+
+
 def shortened(names):
     names = sorted(names)
     return ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

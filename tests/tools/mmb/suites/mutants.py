@@ -163,7 +163,7 @@ def judge(ended, suite, case):
 
 def boot_selftest(mutant, kernel, log, more):
     """The boot of a selftest, as make kselftest has it in mode rust."""
-    base, test = Base(), expected.parse(expected.LIST.read_text())[0][mutant.case]
+    base, test = Base(), expected.listed()[mutant.case]
     folder = log.with_suffix(".guest")
     folder.mkdir(exist_ok=True)
     build = Build(base, tree_of(base, ["planted"]), kernel.arch)
