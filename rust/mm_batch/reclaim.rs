@@ -259,14 +259,14 @@ enum Now<M> {
     Mapped,
     /// It is pinned, or not to be reclaimed any more.
     InUse,
-    /// It is poisoned, under writeback, has an extra reference, has left the swap cache or its
-    /// file, or is of a file and was written to.
+    /// It is poisoned, under writeback, has an extra reference, or has left the swap cache or its
+    /// file.
     Busy,
 }
 
 impl<'f, L: FolioList> Locked<'f, L> {
     /// The folio, if it is still what it was: unmapped, not pinned, evictable, without other
-    /// references, and such as reclaim can end with. Else it is put back, as without batches:
+    /// references, and of an address space. Else it is put back, as without batches:
     /// activated if it is in use, kept if not. The error is how many of its pages a fault has
     /// mapped again; 0 if something else was the reason.
     ///

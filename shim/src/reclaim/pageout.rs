@@ -260,8 +260,8 @@ impl List<'_> {
             Some(mapping),
             "pageout of a folio of another mapping"
         );
-        // Buffers are references that it must not have.
-        if folio.test(Flag::Private) || !self.no_other_references(index) {
+        // Buffers are no reference that it allows for.
+        if folio.core.ref_count() != 1 + folio.nr() as i32 {
             self.end_locked(index, Fate::Kept);
             return false;
         }

@@ -292,8 +292,8 @@ fn folio_batch_fork() {
         || Two::new(WRITABLE, None),
         |two| {
             fork(&two.mm, &two.child, &two.folios);
-            let writable = |i| two.child.table.ptep_get(AT[i]) & (PRESENT | WRITE);
-            assert!((0..2).all(|i| writable(i) != PRESENT | WRITE));
+            let bits = |i| two.child.table.ptep_get(AT[i]) & (PRESENT | WRITE);
+            assert!((0..2).all(|i| bits(i) != PRESENT | WRITE));
             false
         },
         judge,

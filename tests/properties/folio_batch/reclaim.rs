@@ -408,6 +408,7 @@ fn a_file_that_is_written_to_while_it_waits_is_kept() {
                 }
             })
             .shrink_together(|batch| shrink_batch(batch));
+        assert!(!report.events.contains(&Event::Written(0)));
         let fate = if written_to {
             Fate::Kept
         } else {
