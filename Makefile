@@ -86,7 +86,7 @@ lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether plan
 series: ## the complete series for git am, Rust included, in out/series/; PART=fixes a part; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
 
-deb: ## the patched kernel and mm-batch-measure as Debian packages, in out/deb/, by KCONFIG=; LOCALMODCONFIG=1
+deb: ## the patched kernel and mm-batch-measure as Debian packages, in out/deb/, by KCONFIG=; LOCALMODCONFIG=1 or LSMOD=
 	@$(with) deb $(mmb) deb
 
 import: ## the series as branches of out/series-git, to be changed by git: see docs/series.md (10 s)

@@ -9,7 +9,7 @@ from .boot import accelerator, emulator, followed
 from .initrd import DONE, ENDED, FAILED, failure
 
 # What make prove-deb leaves in a folder.
-DISK, FIRMWARE, CONSOLE = "disk.img", "firmware.fd", "console"
+DISK, FIRMWARE, PACKAGES, CONSOLE = "disk.img", "firmware.fd", "packages.tar", "console"
 # Until the next line of its job. Emulated, dpkg makes an initrd in some minutes.
 SECONDS = 1800
 # For what a kernel prints behind a panic; then it would reboot.
@@ -17,10 +17,14 @@ LAST_WORDS = 5
 
 
 def qemu(folder):
-    """The command line. Nothing is kept in the firmware: GRUB is where it looks without that."""
+    """The command line. Nothing is kept in the firmware: GRUB is where it looks without that. Packages, once there are
+    some, are another disk.
+    """
+    drives = [folder / DISK, *folder.glob(PACKAGES)]
     return [emulator("x86_64", threads=True), "-M", "q35", "-cpu", "max", "-smp", "4", "-m", "3072",
             *accelerator(icount=False, threads=True), "-nodefaults", "-display", "none", "-serial", "stdio",
-            "-bios", str(folder / FIRMWARE), "-drive", f"file={folder / DISK},if=virtio,format=raw,cache=unsafe"]
+            "-bios", str(folder / FIRMWARE),
+            *(word for drive in drives for word in ("-drive", f"file={drive},if=virtio,format=raw,cache=unsafe"))]
 
 
 def job_line(line):

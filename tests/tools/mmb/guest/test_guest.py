@@ -108,3 +108,10 @@ class Follow(unittest.TestCase):
             command = debian.qemu(pathlib.Path("/folder"))
         self.assertNotIn("-no-reboot", command)
         self.assertIn("/folder/firmware.fd", command)
+        self.assertEqual(command.count("-drive"), 1)
+
+    def test_packages_are_another_disk(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "packages.tar").touch()
+        with mock.patch.object(debian, "emulator", lambda arch, threads: "qemu"):
+            self.assertIn(f"file={folder}/packages.tar,if=virtio", debian.qemu(folder)[-1])

@@ -28,6 +28,7 @@ DATA = TOP / "tests/kernel/machine"
 LOCALVERSION = "-mmbatch"
 MEASURE = "mm-batch-measure"
 OBJECTS = 12000  # of a distribution's configuration
+TRIMMED_OBJECTS = 4000
 LOADED = pathlib.Path("/proc/modules")
 # What mm-batch-measure swaps to, and may not be loaded yet.
 KEPT = "drivers/block/zram"
@@ -99,8 +100,7 @@ def asked(arch):
         raise Error("make deb is of x86_64", "leave ARCH= out, or build it by hand: docs/build.md")
     if named_config() or flavour() == "debug":
         raise Error("make deb has the configuration of KCONFIG=", "leave CONFIG= and DEBUG= out, or give EXTRA_CONFIG=")
-    if trimmed() and not LOADED.exists():
-        raise Error("the kernel of this machine has no modules, by which LOCALMODCONFIG=1 goes", "leave it out")
+    loaded()
     config = readers_config()
     try:
         text = config.read_text()
@@ -121,8 +121,29 @@ def has_pahole():
     return bool(found) and tuple(map(int, found.groups())) >= PAHOLE
 
 
-def trimmed():
-    return os.environ.get("LOCALMODCONFIG") == "1"
+def lsmod():
+    """The list of modules by which the configuration is trimmed, as lsmod prints it; None: it is not."""
+    if given := os.environ.get("LSMOD"):
+        return pathlib.Path(given).expanduser().absolute()
+    return LOADED if os.environ.get("LOCALMODCONFIG") == "1" else None
+
+
+def loaded():
+    """The modules that it has."""
+    listed = lsmod()
+    if not listed:
+        return []
+    if listed == LOADED and not listed.exists():
+        raise Error("the kernel of this machine has no modules, by which LOCALMODCONFIG=1 goes",
+                    "leave it out, or give LSMOD= what lsmod prints on the machine that it is for")
+    try:
+        lines = listed.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    names = sorted(line.split()[0] for line in lines if re.match(r"\w+ +\d+ +\d+", line))
+    if not names:
+        raise Error(f"{listed} lists no modules", "give LSMOD= what lsmod prints on the machine that it is for")
+    return names
 
 
 def refusal(config):
@@ -148,15 +169,15 @@ class Package(Build):
         """And what says that another one is to be built."""
         more = [line for line in os.environ.get("EXTRA_CONFIG", "").split(",") if line]
         return SETTINGS + ("" if has_pahole() else NO_DEBUG_INFO) + "".join(
-            f"{line}\n" for line in (f"# trimmed: {trimmed()}", *more))
+            f"{line}\n" for line in (f"# for: {' '.join(loaded())}", *more))
 
     def configure(self):
         self.out.mkdir(parents=True, exist_ok=True)
         self.kconfig(self.fragments())
-        if trimmed():
-            # LSMOD is read as lsmod prints it. Questions get no answer, which is their default.
+        if listed := lsmod():
+            # Questions get no answer, which is their default.
             run(self.command("localmodconfig"), self.log, "localmodconfig",
-                env=os.environ | {"LSMOD": str(LOADED), "LMC_KEEP": KEPT})
+                env=os.environ | {"LSMOD": str(listed), "LMC_KEEP": KEPT})
         text = (self.out / ".config").read_text()
         if self.symbol("CONFIG_MM_BATCH") != "y":
             what, mend = refusal(text)
@@ -173,7 +194,8 @@ class Package(Build):
         if not has_pahole():
             say("no pahole 1.24 or newer (apt-get install dwarves): without BTF and debugging information")
         self.configure()
-        run(self.command("bzImage", "modules"), self.log, "building the kernel", on_line=objects_built(steps, OBJECTS))
+        run(self.command("bzImage", "modules"), self.log, "building the kernel",
+            on_line=objects_built(steps, TRIMMED_OBJECTS if lsmod() else OBJECTS))
 
     @property
     def release(self):
@@ -247,12 +269,13 @@ def measure_package(build, about):
 def make_deb(arch):
     """The verb."""
     config = asked(arch)
-    steps = Steps("deb", {"deb stage": 60, f"deb build {config.name}": 7200, "deb pack": 300})
+    building = f"deb build {config.name}" + (" trimmed" if lsmod() else "")
+    steps = Steps("deb", {"deb stage": 60, building: 2400 if lsmod() else 7200, "deb pack": 300})
     steps.start("deb stage", "the kernel source and the series")
     base, tree = stage("linux-deb")
     build = Package(base, tree, config)
-    less = ", without modules that are not loaded here" if trimmed() else ""
-    steps.start(f"deb build {config.name}", f"building by {config}{less}")
+    less = f", with the modules of {lsmod()}" if lsmod() else ""
+    steps.start(building, f"building by {config}{less}")
     build.build(steps)
     steps.start("deb pack", "packing")
     shutil.rmtree(OUT, ignore_errors=True)

@@ -19,7 +19,7 @@ class Folder(unittest.TestCase):
     def setUp(self):
         self.top = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.enterContext(mock.patch.dict(os.environ))
-        for name in ("KCONFIG", "LOCALMODCONFIG", "EXTRA_CONFIG", "CONFIG", "DEBUG", "METER"):
+        for name in ("KCONFIG", "LOCALMODCONFIG", "LSMOD", "EXTRA_CONFIG", "CONFIG", "DEBUG", "METER"):
             os.environ.pop(name, None)
 
     def file(self, name, text):
@@ -54,6 +54,16 @@ class Configuration(Folder):
             self.asked(X86)
         with mock.patch.object(deb, "LOADED", self.file("modules", "ext4 1 1 - Live 0x0\n")):
             self.assertEqual(self.asked(X86), self.top / "config")
+
+    def test_modules_of_another_machine(self):
+        text = "Module   Size  Used by\nvirtio  20480  1 virtio_pci\next4  1  0\n"
+        os.environ["LSMOD"] = str(self.file("lsmod", text))
+        self.asked(X86)
+        self.assertEqual(deb.loaded(), ["ext4", "virtio"])
+        for text in ("", "Module   Size  Used by\n", "hello\n"):
+            os.environ["LSMOD"] = str(self.file("lsmod", text))
+            with self.assertRaisesRegex(Error, "/lsmod lists no modules: give LSMOD= what lsmod prints on the machine"):
+                self.asked(X86)
 
     def test_what_is_given_beside(self):
         with self.assertRaisesRegex(Error, "make deb is of x86_64"):
@@ -118,9 +128,10 @@ class Configured(Folder):
         self.assertIn("CONFIG_DEBUG_INFO_NONE=y\n", self.given)
 
     def test_trimmed(self):
-        os.environ["LOCALMODCONFIG"] = "1"
+        os.environ["LSMOD"] = str(self.file("lsmod", "virtio 20480 1 virtio_pci\n"))
         self.package(self.MADE)
-        self.assertEqual((self.ran, self.lsmod), (["olddefconfig", "localmodconfig"], "/proc/modules"))
+        self.assertEqual((self.ran, self.lsmod), (["olddefconfig", "localmodconfig"], str(self.top / "lsmod")))
+        self.assertIn("# for: virtio\n", self.given)
 
     def test_one_without_mm_batch(self):
         with self.assertRaisesRegex(Error, "config gives no kernel with mm_batch: Rust does not go with RANDSTRUCT"):
