@@ -103,8 +103,11 @@ def boot_to_debugfs(build, folder, job, arguments, last=(), **how):
 
 
 def started_late(suite):
-    """The job of `boot_to_debugfs` for one suite, whose KTAP is on the console."""
-    return LATE_NEEDS + f"echo 1 >/sys/kernel/debug/kunit/{suite}/run || fail 'cannot run {suite}'\n"
+    """The job of `boot_to_debugfs` for one suite, whose KTAP is on the console: as it is printed, and once more behind
+    that, as the last lines of what the kernel prints can be lost where a guest ends.
+    """
+    kunit = f"/sys/kernel/debug/kunit/{suite}"
+    return LATE_NEEDS + f"echo 1 >{kunit}/run || fail 'cannot run {suite}'\ncat {kunit}/results\n"
 
 
 def after_init(build, suites=None, timeout=120, job=LATE_JOB):
