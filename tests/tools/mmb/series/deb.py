@@ -100,6 +100,7 @@ def asked(arch):
         raise Error("make deb is of x86_64", "leave ARCH= out, or build it by hand: docs/build.md")
     if named_config() or flavour() == "debug":
         raise Error("make deb has the configuration of KCONFIG=", "leave CONFIG= and DEBUG= out, or give EXTRA_CONFIG=")
+    # Refuses a list without modules before anything is built.
     loaded()
     config = readers_config()
     try:
@@ -269,13 +270,13 @@ def measure_package(build, about):
 def make_deb(arch):
     """The verb."""
     config = asked(arch)
-    building = f"deb build {config.name}" + (" trimmed" if lsmod() else "")
-    steps = Steps("deb", {"deb stage": 60, building: 2400 if lsmod() else 7200, "deb pack": 300})
+    listed = lsmod()
+    building = f"deb build {config.name}" + (" trimmed" if listed else "")
+    steps = Steps("deb", {"deb stage": 60, building: 2400 if listed else 7200, "deb pack": 300})
     steps.start("deb stage", "the kernel source and the series")
     base, tree = stage("linux-deb")
     build = Package(base, tree, config)
-    less = f", with the modules of {lsmod()}" if lsmod() else ""
-    steps.start(building, f"building by {config}{less}")
+    steps.start(building, f"building by {config}" + (f", with the modules of {listed}" if listed else ""))
     build.build(steps)
     steps.start("deb pack", "packing")
     shutil.rmtree(OUT, ignore_errors=True)

@@ -30,14 +30,16 @@ mkdir /sys/fs/cgroup/mm_batch
 echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
 """
 
-# Each suite from debugfs.
-LATE_JOB = LATE_NEEDS + """\
+# Each suite from debugfs. What the kernel prints of it can lose its last lines where a guest ends; the results cannot.
+STARTED_LATE = LATE_NEEDS + """\
 for suite in {suites}; do
 	echo 1 >/sys/kernel/debug/kunit/$suite/run || fail "cannot run $suite"
 	echo "results: begin $suite"
 	cat /sys/kernel/debug/kunit/$suite/results
 	echo "results: end"
 done
+"""
+LATE_JOB = STARTED_LATE + """\
 # Of what they swapped out nothing is left that cannot be read.
 swapoff /dev/zram0 || fail 'cannot swapoff'
 """
@@ -100,14 +102,6 @@ def boot_to_debugfs(build, folder, job, arguments, last=(), **how):
     archive = initrd.archive(folder, job, arch=build.arch)
     return boot(build, f"kunit.enable=1 kunit.autorun=0 {NEEDS} {arguments}", initrd=archive,
                 finished="|".join([initrd.ENDED, *last]), **how)
-
-
-def started_late(suite):
-    """The job of `boot_to_debugfs` for one suite, whose KTAP is on the console: as it is printed, and once more behind
-    that, as the last lines of what the kernel prints can be lost where a guest ends.
-    """
-    kunit = f"/sys/kernel/debug/kunit/{suite}"
-    return LATE_NEEDS + f"echo 1 >{kunit}/run || fail 'cannot run {suite}'\ncat {kunit}/results\n"
 
 
 def after_init(build, suites=None, timeout=120, job=LATE_JOB):

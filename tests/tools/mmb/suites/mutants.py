@@ -182,8 +182,8 @@ def boot_for(mutant, kernel, log, more="", last=()):
     line = f"{command_line(mutant, kernel)} {more}".rstrip()
     if mutant.late:
         # The whole suite, which debugfs knows.
-        return kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"), kunit.started_late(mutant.suite), line,
-                                     last, **how)
+        return kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"),
+                                     kunit.STARTED_LATE.format(suites=mutant.suite), line, last, **how)
     return boot(kernel, line, **how)
 
 
