@@ -72,7 +72,12 @@ def program(name, *arguments):
 
 def remote(*arguments, check=False):
     """Reclaim of another task's memory: what is counted, per page."""
-    found = pairs(program("remote", *arguments, str(FILES / "file"), str(GROUP), *(["check"] if check else [])))
+    file = FILES / "file"
+    try:
+        found = pairs(program("remote", *arguments, str(file), str(GROUP), *(["check"] if check else [])))
+    finally:
+        # Or the next row that has the cgroup reclaim would find its page cache there, and reclaim that.
+        file.unlink(missing_ok=True)
     pages = found.pop("pages")
     return {metric: value / pages for metric, value in found.items()}
 
@@ -183,6 +188,8 @@ def prepare(changes, swap):
         changes.keep(setting)
     # Folios of the size that a row wants, or it would fail now and then.
     changes.set(THP / "defrag", "always")
+    # khugepaged would collapse the folios of a file, and unmap them before a row does: it is not to wake up.
+    changes.set(THP / "khugepaged/scan_sleep_millisecs", str(2**32 - 1))
 
 
 def load_bench(changes):

@@ -30,6 +30,7 @@ class Machine(unittest.TestCase):
         self.file("cgroup/cgroup.subtree_control", "memory\n")
         bench = mock.Mock(**{"read_text.return_value": "3000 100\n"})
         self.file("thp/defrag", "always [madvise] never\n")
+        self.file("thp/khugepaged/scan_sleep_millisecs", "10000\n")
         for kind in ("enabled", "shmem_enabled"):
             self.file(f"thp/hugepages-64kB/{kind}", "always inherit [never]\n")
         (self.top / "cache").mkdir()
@@ -42,7 +43,7 @@ class Machine(unittest.TestCase):
         takes = "".join(f"{mode}) ns={ns} ;; " for mode, ns in TAKES.items())
         # The mode of the only path that is not off, or off.
         mode = f"case $(grep -hvx off {self.top}/modes/* || echo off) in {takes}esac; "
-        self.program("remote", mode + f'[ -d "$7" ] || exit 9; echo "$*" >>{self.top}/ran; '
+        self.program("remote", mode + f'[ -d "$7" ] && [ ! -e "$6" ] || exit 9; : >"$6"; echo "$*" >>{self.top}/ran; '
                                       f'echo ns $((ns * {PAGES})) pages {PAGES} cycles $((ns * {PAGES} * 3))')
         self.program("victim", mode + f"echo VICTIM alone 100 meanwhile 50 interrupts {PAGES} pages {PAGES} "
                                       f"ns $((ns * {PAGES}))")
@@ -143,6 +144,7 @@ class Rows(Machine):
     def test_the_machine_is_as_it_was(self):
         self.measured("^zero-64k$")
         self.assertEqual((self.top / "thp/defrag").read_text(), "madvise")
+        self.assertEqual((self.top / "thp/khugepaged/scan_sleep_millisecs").read_text(), "10000")
         self.assertEqual({file.read_text() for file in (self.top / "modes").iterdir()}, {"off"})
         self.assertEqual((self.top / "thp/hugepages-64kB/enabled").read_text(), "never")
         self.assertFalse((self.top / "cache/files").exists() or (self.top / "cgroup/mm-batch-measure").exists())
