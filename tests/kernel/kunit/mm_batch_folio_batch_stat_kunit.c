@@ -4,6 +4,7 @@
  * one by one, per node and memory cgroup, and each page keeps what is known of it alone.
  */
 
+#include <linux/delay.h>
 #include <linux/leafops.h>
 #include <linux/mmzone.h>
 #include "mm_batch_dirty_flush_kunit.h"
@@ -380,8 +381,8 @@ static void test_touched(struct kunit *test)
 	toucher->addr = f->addr;
 	toucher->notifier.ops = &toucher_ops;
 	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&toucher->notifier, current->mm), 0);
-	for (i = 0; i < 100 && (mapped > stays || toucher->nr < touched); i++) {
-		lru_add_drain();
+	for (i = 0; i < 500 && (mapped > stays || toucher->nr < touched); i++) {
+		lru_add_drain_all();
 		/*
 		 * Of all cgroups, as that of one asks for no references of others' tasks. The
 		 * guest's tasks have pages as well, of which there must be less.
@@ -390,6 +391,11 @@ static void test_touched(struct kunit *test)
 					     MEMCG_RECLAIM_MAY_SWAP | MEMCG_RECLAIM_PROACTIVE,
 					     &swappiness);
 		mapped = rss(current->mm, MM_ANONPAGES);
+		/*
+		 * too_many_isolated() goes by what the CPUs have handed on of their counts, once
+		 * a second. Until then reclaim may find the few pages that there are too few.
+		 */
+		msleep(20);
 	}
 	mmu_notifier_unregister(&toucher->notifier, current->mm);
 
