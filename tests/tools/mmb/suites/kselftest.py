@@ -73,7 +73,7 @@ class Guest:
         return rootfs.boot_guest(kernel or self.build, job, line, timeout=BOOT_SECONDS * self.slower, log=log,
                                  on_line=seconds, **tests[0].boot.options(self.build.arch))
 
-    def some(self, tests, mode, log, on_result):
+    def some(self, tests, mode, log, run, on_result):
         """Boots and runs tests until one leaves the kernel unfit for the next. Returns name -> result."""
         results, begun, output = {}, None, []
 
@@ -88,7 +88,7 @@ class Guest:
                 begun = starts.group(1)
                 output.clear()
             elif stops:
-                ended_as(self.result(begun, mode, output, stops))
+                ended_as(self.result(begun, mode, run, output, stops))
                 begun = None
             elif begun:
                 output.append(line)
@@ -104,11 +104,12 @@ class Guest:
             raise Error(f"no test was begun ({ended.why})", f"see {log}", ended.code or FAIL)
         return results
 
-    def result(self, name, mode, output, stops):
+    def result(self, name, mode, run, output, stops):
         code, seconds, found = int(stops.group(2)), float(stops.group(3)), stops.group(4).strip()
         if found:
             return Result(KILLED if found.startswith(("limit", "killed")) else SPLAT, found, seconds=seconds)
-        log = self.folder / mode / f"{name}.log"
+        # A run that failed is known by its log, also where the next one passes.
+        log = self.folder / mode / f"{name}{f'.{run}' if run > 1 else ''}.log"
         log.parent.mkdir(exist_ok=True)
         cases, error = ktap.subtests(self.build.tree, "\n".join(output) + "\n", log)
         failed = any(status == "fail" for _, status in cases)
@@ -123,7 +124,7 @@ class Guest:
             left = [t for t in tests if t.boot == kind]
             while left:
                 boots += 1
-                results |= self.some(left, mode, self.folder / f"{mode}-{run}.{boots}.console", on_result)
+                results |= self.some(left, mode, self.folder / f"{mode}-{run}.{boots}.console", run, on_result)
                 left = [t for t in left if t.name not in results]
         return results
 
