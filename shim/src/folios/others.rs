@@ -21,7 +21,6 @@ use crate::{
     folio::Folio,
     pte::{
         pte_pfn,
-        DIRTY,
         PRESENT,
         SWAP,
         SWP_EXCLUSIVE,
@@ -75,7 +74,8 @@ pub fn fork(parent: &Mm, child: &Mm, folios: &[Folio]) {
         // ptep_set_wrprotect(); it stays as dirty as hardware made it.
         let word = parent.table.get_and_clear(at) & !WRITE;
         parent.table.set(at, word);
-        child.table.set(at, word & !(DIRTY | YOUNG));
+        // Old, and as dirty as the parent's: a mapping that is not shared.
+        child.table.set(at, word & !YOUNG);
     }
     rss.hiwater = rss.hiwater.max(rss.pages);
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     pte::{
         pte,
+        DIRTY,
         WRITE, //
     },
     sync::explore,
@@ -118,5 +119,22 @@ fn what_can_be_unmapped_is_found() {
             Some(0b01)
         );
         assert_eq!(found([a, b, 0, 0], |_, mm| mm.set_mlocked()), None);
+    });
+}
+
+/// A fork gives the child what C gives it of a mapping that is not shared: read-only, old, and dirty
+/// where the parent's PTE is.
+#[test]
+fn a_fork_shares_a_page() {
+    explore(|| {
+        let folios = folios();
+        folios[0].anon.set_exclusive(0);
+        let [parent, child] = [[pte(8, WRITE | DIRTY | YOUNG), pte(9, YOUNG)], [0, 0]]
+            .map(|words| Mm::new(Layout::anonymous(2), &words));
+        others::fork(&parent, &child, &folios);
+        assert_eq!(parent.table.ptep_get(0), pte(8, DIRTY | YOUNG));
+        assert_eq!(child.table.ptep_get(0), pte(8, DIRTY));
+        assert_eq!(child.table.ptep_get(1), pte(9, 0));
+        assert!(!folios[0].anon.is_exclusive(0));
     });
 }

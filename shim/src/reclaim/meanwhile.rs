@@ -104,7 +104,7 @@ impl Machine {
                 Some(mapping) => of_file(folio, mapping),
                 None => return false,
             };
-            self.map(index, orig, bits)
+            self.map(index, orig, YOUNG | bits)
         })
         .unwrap_or(false)
     }
@@ -113,14 +113,15 @@ impl Machine {
     pub fn fault_around(&self, index: usize) -> bool {
         self.found_and_locked(index, |folio| match folio.mapping() {
             Some(mapping @ (Mapping::Shmem | Mapping::File)) => {
-                self.map(index, 0, of_file(folio, mapping))
+                self.map(index, 0, YOUNG | of_file(folio, mapping))
             }
             Some(Mapping::Swap) | None => false,
         })
         .unwrap_or(false)
     }
 
-    /// The swap device goes: whether the page is mapped again, read-only, and has left the swap cache.
+    /// The swap device goes: whether the page is mapped again, read-only and old, and has left the swap
+    /// cache.
     pub fn swapoff(&self, index: usize) -> bool {
         let orig = self.table.ptep_get(index);
         self.found_and_locked(index, |folio| {
@@ -152,7 +153,7 @@ impl Machine {
             // Each entry is exclusive here.
             folio.core.anon.set_exclusive(0);
         }
-        self.table.set(index, pte(folio.core.pfn, YOUNG | bits));
+        self.table.set(index, pte(folio.core.pfn, bits));
         step!("folio {index} is mapped again");
         true
     }

@@ -317,6 +317,6 @@ fn swapoff_maps_it_where_it_was() {
         assert!(machine.swapoff(0) && machine.mapped(0) && !machine.swapoff(0));
         assert_eq!(machine.folio(0).mapping(), None);
         assert!(machine.folio(0).core.is_dirty());
-        assert_eq!(machine.table.ptep_get(0) & (WRITE | DIRTY), 0);
+        assert_eq!(machine.table.ptep_get(0) & (WRITE | DIRTY | YOUNG), 0);
     });
 }
