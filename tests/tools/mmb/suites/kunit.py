@@ -44,6 +44,8 @@ LATE_JOB = STARTED_LATE + """\
 swapoff /dev/zram0 || fail 'cannot swapoff'
 """
 
+RESULT = re.compile(r"\s*(not )?ok \d")
+
 # One script's KTAP as a test of the whole.
 SUBTESTS = """
 sh /{name}.sh 2>&1 | tee /{name}.out | sed 's/^/    /'
@@ -67,6 +69,12 @@ def lacks(suites):
     return {what for path in PATHS.values() for what in path.uml_lacks if suites.flavour == "uml"}
 
 
+def limit(build, seconds):
+    """For boot(): a time limit that begins anew with each result."""
+    seconds = slower(build, seconds)
+    return {"timeout": seconds, "on_line": lambda line: seconds if RESULT.match(line) else None}
+
+
 def arguments(cases):
     """The kernel's command line to run the suites, or single cases, that match, at boot."""
     return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot {NEEDS}"
@@ -80,7 +88,7 @@ def at_boot(build, suites, timeout=120):
     # User Mode Linux reboots by starting anew. The last word counts.
     off = " kunit_shutdown=halt" if build.arch == "um" else ""
     ended = boot(build, f"{arguments(suites.only)} {suites.arguments}{off}", cpus=suites.cpus, icount=False,
-                 timeout=slower(build, timeout), log=log)
+                 log=log, **limit(build, timeout))
     wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only) and suite not in lacks(suites)]
     return verdict_of(build, suites.name, ended, log, suites, wanted, "\n".join(ended.lines))
 
@@ -112,7 +120,7 @@ def after_init(build, suites=None, timeout=120, job=LATE_JOB):
     folder = build.base.work / f"{build.out.name}-{name}"
     log = folder / "results.log"
     ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted)), f"loglevel=5 {suites.arguments}",
-                            cpus=suites.cpus, icount=False, timeout=slower(build, timeout), log=folder / "console.log")
+                            cpus=suites.cpus, icount=False, log=folder / "console.log", **limit(build, timeout))
     if failed := initrd.failure(ended):
         return failed[0], f"{name}: {failed[1]} (console: {folder}/console.log)"
     text = "\n".join(ended.lines)
@@ -131,7 +139,7 @@ def selftests(build, modules, timeout=300):
     log = folder / "selftests.log"
     off = " ".join(f"mm_batch.{path}=off" for path in PATHS)
     ended = boot(build, f"quiet loglevel=3 cma=160M {off}", initrd=archive, cpus=2, icount=False,
-                 timeout=slower(build, timeout), log=log, finished=initrd.ENDED)
+                 log=log, finished=initrd.ENDED, **limit(build, timeout))
     if failed := initrd.failure(ended):
         return failed[0], f"selftests: {failed[1]} (console: {log})"
     return judged(build, "selftests", ended, log)

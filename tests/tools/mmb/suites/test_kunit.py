@@ -192,6 +192,12 @@ class Boots(unittest.TestCase):
         self.assertEqual({name for name, boot in boots.items() if boot.symbol},
                          {"kunit-page-owner", "kunit-page-table-check"})
 
+    def test_time_begins_anew_with_each_result(self):
+        how = kunit.limit(mock.MagicMock(flavour="release", arch="x86_64"), 120)
+        self.assertEqual(how["timeout"], 120)
+        for line, more in (("ok 1 suite", 120), ("        not ok 2 rust", 120), ("not a result", None)):
+            self.assertEqual(how["on_line"](line), more)
+
     def test_parts(self):
         """What is run late is no boot with suites at boot."""
         late = model.KunitBoot("late", "release", late=True)
