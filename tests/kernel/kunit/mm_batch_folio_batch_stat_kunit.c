@@ -37,8 +37,8 @@ struct stats {
 	long all_swap, our_swap;
 };
 
-/* With what each CPU has not handed on. */
-static long node_stat(enum node_stat_item item)
+/* With what each CPU has not handed on, unless one does so just now. */
+static long node_stat_once(enum node_stat_item item)
 {
 	struct pglist_data *pgdat;
 	long sum = 0;
@@ -49,6 +49,18 @@ static long node_stat(enum node_stat_item item)
 		for_each_online_cpu(cpu)
 			sum += per_cpu_ptr(pgdat->per_cpu_nodestats, cpu)->vm_node_stat_diff[item];
 	}
+	return sum;
+}
+
+static long node_stat(enum node_stat_item item)
+{
+	long sum, before;
+
+	sum = node_stat_once(item);
+	do {
+		before = sum;
+		sum = node_stat_once(item);
+	} while (sum != before);
 	return sum;
 }
 

@@ -174,11 +174,11 @@ static void test_pins(void)
 	munmap(at, FOLIO);
 }
 
-/* All is mapped again, and where reclaim finds it: this CPU may have new single pages for itself. */
+/* All is mapped again, and where reclaim finds it: what came back page by page is this CPU's alone. */
 static void fill_again(char *at, unsigned int with)
 {
 	fill_on(at, FOLIO, with);
-	if (single && madvise(seen, PAGE, MADV_COLD))
+	if (madvise(seen, PAGE, MADV_COLD))
 		ksft_exit_fail_msg("MADV_COLD: %s\n", strerror(errno));
 }
 

@@ -117,6 +117,8 @@ static void test_faults(void)
 
 	if (access(FAULTS "probability", W_OK))
 		return ksft_test_result_skip("injected failures: no " FAULTS "\n");
+	/* Where another CPU has yet to put some on the LRU list, these would not be reclaimed. */
+	stay_on(0);
 	for (unsigned int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), FAULTS "%s", others[i]);
 		if (!access(path, W_OK))
@@ -151,7 +153,6 @@ static void test_faults(void)
 			write_to(path, "Y");
 	}
 	injected = INJECTIONS - left;
-	/* Another CPU may still have a page that it mapped on its way to the LRU, where reclaim finds none. */
 	start = begin();
 	do {
 		pageout(at, SIZE);
@@ -164,6 +165,7 @@ static void test_faults(void)
 	ksft_test_result(rounds && out && !lost && !gone && left && (switched || fits_mode(injected)),
 			 "injected failures lose nothing\n");
 	munmap(at, SIZE);
+	stay_anywhere();
 }
 
 /*

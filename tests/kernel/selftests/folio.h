@@ -82,6 +82,15 @@ static inline void stay_on(int cpu)
 		ksft_exit_fail_msg("CPU %d: %s\n", cpu, strerror(errno));
 }
 
+static inline void stay_anywhere(void)
+{
+	cpu_set_t cpus;
+
+	memset(&cpus, -1, sizeof(cpus));
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		ksft_exit_fail_msg("any CPU: %s\n", strerror(errno));
+}
+
 /* (A cgroup's own may be late.) */
 static inline unsigned long vmstat(const char *name)
 {

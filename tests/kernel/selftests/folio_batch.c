@@ -380,6 +380,8 @@ int main(int argc, char **argv)
 	ksft_print_header();
 	ksft_set_plan(DISTURBERS + 8);
 	begin_anon();
+	/* Where another CPU has yet to put some on the LRU list, these would not be reclaimed. */
+	stay_on(0);
 	test_limit();
 	test_rotating();
 	test_discard();
@@ -388,6 +390,7 @@ int main(int argc, char **argv)
 	test_file(argv[1], 1, 3);
 	test_file(argv[1], 63, 1);
 	test_file(argv[1], 64, 5);
+	stay_anywhere();
 	for (unsigned int i = 0; i < DISTURBERS; i++)
 		test_disturbed(&disturbers[i]);
 	ksft_finished();

@@ -8,7 +8,7 @@
 
 #include <linux/loop.h>
 
-#include "anon_unmap.h"
+#include "anon_unmap_race.h"
 
 #define ZRAMS "/sys/class/zram-control/"
 
@@ -116,11 +116,14 @@ static inline struct swap loop_on(unsigned long size, int flags, int *file)
 	return swap;
 }
 
-/* From now on each write to it fails. */
+/* From now on each write to it fails. It is refused where a CPU has pages on their way to a list. */
 static inline void fail_writes(int file)
 {
-	if (fcntl(file, F_ADD_SEALS, F_SEAL_WRITE))
-		ksft_exit_fail_msg("F_SEAL_WRITE: %s\n", strerror(errno));
+	struct timespec start = begin();
+
+	while (fcntl(file, F_ADD_SEALS, F_SEAL_WRITE))
+		if (errno != EBUSY || out_of_time(start, false))
+			ksft_exit_fail_msg("F_SEAL_WRITE: %s\n", strerror(errno));
 }
 
 #endif
