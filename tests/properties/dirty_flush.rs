@@ -256,6 +256,20 @@ fn a_flush_is_for_32_folios_or_512_pages() {
     assert_eq!(runs(&[dirty(1), dirty(1024), dirty(1)]), (1, 2));
 }
 
+/// Where nobody can write by what is owed, a folio is written before the flush, which is one for all.
+#[test]
+fn what_is_mapped_for_reading_is_written_unflushed() {
+    let dirty = Spec {
+        dirty: true,
+        ..clean(1)
+    };
+    let specs = vec![dirty; 3];
+    let machine = Machine::new(NR_CPUS, &specs);
+    let report = List::new(&machine, 0..specs.len()).shrink();
+    assert_undisturbed(&specs, &report);
+    assert_eq!((written(&report).len(), report.flushes), (3, 1));
+}
+
 /// C flushes for each.
 #[test]
 fn unbatched_there_is_a_flush_for_each() {
