@@ -259,11 +259,11 @@ fn a_flush_is_for_32_folios_or_512_pages() {
 /// Where nobody can write by what is owed, a folio is written before the flush, which is one for all.
 #[test]
 fn what_is_mapped_for_reading_is_written_unflushed() {
-    let dirty = Spec {
+    let by_others = Spec {
         dirty: true,
         ..clean(1)
     };
-    let specs = vec![dirty; 3];
+    let specs = vec![by_others; 3];
     let machine = Machine::new(NR_CPUS, &specs);
     let report = List::new(&machine, 0..specs.len()).shrink();
     assert_undisturbed(&specs, &report);

@@ -54,9 +54,8 @@ static long node_stat_once(enum node_stat_item item)
 
 static long node_stat(enum node_stat_item item)
 {
-	long sum, before;
+	long sum = node_stat_once(item), before;
 
-	sum = node_stat_once(item);
 	do {
 		before = sum;
 		sum = node_stat_once(item);
@@ -405,7 +404,7 @@ static void test_touched(struct kunit *test)
 		mapped = rss(current->mm, MM_ANONPAGES);
 		/*
 		 * too_many_isolated() goes by what the CPUs have handed on of their counts, once
-		 * a second. Until then reclaim may find the few pages that there are too few.
+		 * a second. Until then it may take too many for isolated; reclaim looks at none.
 		 */
 		msleep(20);
 	}

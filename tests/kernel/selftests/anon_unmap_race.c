@@ -113,12 +113,13 @@ static void test_faults(void)
 	char *at = folios(SIZE, 1), path[64], text[16];
 	struct timespec start = begin();
 	unsigned long injected, left;
+	cpu_set_t cpus;
 	bool out;
 
 	if (access(FAULTS "probability", W_OK))
 		return ksft_test_result_skip("injected failures: no " FAULTS "\n");
 	/* Where another CPU has yet to put some on the LRU list, these would not be reclaimed. */
-	stay_on(0);
+	cpus = stay_on(0);
 	for (unsigned int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), FAULTS "%s", others[i]);
 		if (!access(path, W_OK))
@@ -165,7 +166,7 @@ static void test_faults(void)
 	ksft_test_result(rounds && out && !lost && !gone && left && (switched || fits_mode(injected)),
 			 "injected failures lose nothing\n");
 	munmap(at, SIZE);
-	stay_anywhere();
+	run_on(&cpus);
 }
 
 /*

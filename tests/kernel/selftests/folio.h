@@ -72,23 +72,24 @@ static inline unsigned long number_of(const char *path, const char *name)
 	return found;
 }
 
-static inline void stay_on(int cpu)
+/* Where this thread may run from here on. */
+static inline void run_on(const cpu_set_t *cpus)
 {
-	cpu_set_t cpus;
+	if (sched_setaffinity(0, sizeof(*cpus), cpus))
+		ksft_exit_fail_msg("CPUs: %s\n", strerror(errno));
+}
+
+/* It runs on one CPU from here on. Returns where it might run before. */
+static inline cpu_set_t stay_on(int cpu)
+{
+	cpu_set_t before, cpus;
 
 	CPU_ZERO(&cpus);
 	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		ksft_exit_fail_msg("CPU %d: %s\n", cpu, strerror(errno));
-}
-
-static inline void stay_anywhere(void)
-{
-	cpu_set_t cpus;
-
-	memset(&cpus, -1, sizeof(cpus));
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		ksft_exit_fail_msg("any CPU: %s\n", strerror(errno));
+	if (sched_getaffinity(0, sizeof(before), &before))
+		ksft_exit_fail_msg("CPUs: %s\n", strerror(errno));
+	run_on(&cpus);
+	return before;
 }
 
 /* (A cgroup's own may be late.) */

@@ -373,6 +373,8 @@ static void test_file(const char *folder, unsigned int first, unsigned int nr)
 
 int main(int argc, char **argv)
 {
+	cpu_set_t before;
+
 	if (argc < 2)
 		ksft_exit_fail_msg("usage: folio_batch FOLDER [SECONDS]\n");
 	if (argc > 2)
@@ -381,7 +383,7 @@ int main(int argc, char **argv)
 	ksft_set_plan(DISTURBERS + 8);
 	begin_anon();
 	/* Where another CPU has yet to put some on the LRU list, these would not be reclaimed. */
-	stay_on(0);
+	before = stay_on(0);
 	test_limit();
 	test_rotating();
 	test_discard();
@@ -390,7 +392,7 @@ int main(int argc, char **argv)
 	test_file(argv[1], 1, 3);
 	test_file(argv[1], 63, 1);
 	test_file(argv[1], 64, 5);
-	stay_anywhere();
+	run_on(&before);
 	for (unsigned int i = 0; i < DISTURBERS; i++)
 		test_disturbed(&disturbers[i]);
 	ksft_finished();

@@ -116,7 +116,7 @@ static inline struct swap loop_on(unsigned long size, int flags, int *file)
 	return swap;
 }
 
-/* From now on each write to it fails. It is refused where a CPU has pages on their way to a list. */
+/* From now on each write to it fails. The seal is refused while the LRU has yet to get a page. */
 static inline void fail_writes(int file)
 {
 	struct timespec start = begin();

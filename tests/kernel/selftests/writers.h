@@ -108,9 +108,7 @@ static inline void start_writers(char *at, unsigned long size, bool with_zeroes)
 	fill_on(at, size, 1);
 	if (zeroes)
 		memset(at, 0, size);
-	if (sched_getaffinity(0, sizeof(cpus_before), &cpus_before))
-		ksft_exit_fail_msg("CPUs: %s\n", strerror(errno));
-	stay_on(0);
+	cpus_before = stay_on(0);
 	for (unsigned int i = 0; i < WRITERS; i++) {
 		struct writer *w = &writers[i];
 
@@ -153,8 +151,7 @@ static inline unsigned long end_writers(void)
 		pthread_join(writers[i].thread, NULL);
 		wrong += writers[i].wrong;
 	}
-	if (sched_setaffinity(0, sizeof(cpus_before), &cpus_before))
-		ksft_exit_fail_msg("CPUs: %s\n", strerror(errno));
+	run_on(&cpus_before);
 	return wrong + wrong_pages();
 }
 
