@@ -107,7 +107,7 @@ same-source: ## the files that the kernel and cargo compiled are the same, by SH
 full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (two lanes; 11 h if nothing is fresh)
 	@$(with) workshop $(mmb) full
 
-soak: ## what races with reclaim, for an hour each, in the debug kernel (1 h beyond make kernel DEBUG=1)
+soak: ## what races with reclaim, for an hour each, in the debug kernel (2 h beyond make kernel DEBUG=1)
 	@$(with) workshop $(mmb) soak
 
 stale: ## which steps of make full are fresh, failed, or stale (1 s)
