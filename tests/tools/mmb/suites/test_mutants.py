@@ -138,6 +138,17 @@ class Boots(unittest.TestCase):
         with mock.patch.object(mutants, "boot", return_value=boot(body)):
             self.assertEqual(mutants.try_case(A, KERNEL, None, False).word, "failed")
 
+    def test_a_selftest_that_passes_is_run_again(self):
+        selftest, case = Mutant("d", mutants.SELFTEST, "unmap_flush", 4), A
+        for mutant, words, last, tries in (
+                (selftest, ["passed", "passed", "failed"], "failed", 3), (case, ["passed", "failed"], "passed", 1),
+                (selftest, ["no result", "failed"], "no result", 1),
+                (selftest, ["passed"] * 9, "passed", mutants.TRIES)):
+            with self.subTest(words=words), mock.patch.object(
+                    mutants, "try_case", side_effect=[mutants.Outcome(word, "") for word in words]) as tried:
+                self.assertEqual(mutants.tried(mutant, KERNEL, None, True).word, last)
+                self.assertEqual(tried.call_count, tries)
+
     def test_a_suite_to_a_user_space_ends_with_the_case(self):
         with mock.patch.object(kunit.initrd, "archive"), mock.patch.object(kunit, "boot") as booted:
             mutants.boot_for(C, KERNEL, pathlib.Path("log"), last=["^ *(not )?ok 1 test_c$"])
