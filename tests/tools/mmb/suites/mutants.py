@@ -4,9 +4,9 @@
 A build takes longest, so one kernel has all bugs, and its command line switches one on (planted.py says how). What
 cannot be switched has a build of its own. Each case has a boot of its own; it must pass in that very boot with no bug
 on, and be `not ok` with its own. A complaint of the kernel within the case is a catch as well, as in make kunit. So has
-a selftest, with all paths in Rust, and any of its subtests is a catch; one that races may miss the bug where the host
-is busy, and is run up to five times. What else becomes of it (it passes, it is
-skipped, the guest hangs, the kernel does not say that the bug is on) is a miss.
+a selftest, with all paths in Rust, and any of its subtests is a catch. One that races may miss the bug where the host
+is busy: if it passes, it is run again, up to TRIES times. What else becomes of it (it passes, it is skipped, the guest
+hangs, the kernel does not say that the bug is on) is a miss.
 
 What this does not show: what runs before the kernel has read its command line runs without the bug.
 """
@@ -199,7 +199,7 @@ def try_case(mutant, kernel, log, switched):
 
 
 def tried(mutant, kernel, log, switched):
-    """The same; of a selftest that passes, again, up to TRIES times."""
+    """The last outcome of its case, which is tried again if it is a selftest and passes."""
     for _ in range(TRIES if mutant.selftest else 1):
         outcome = try_case(mutant, kernel, log, switched)
         if outcome.word != "passed":
