@@ -34,7 +34,7 @@ static inline int anon_unmap_init(struct kunit *test)
 	anon_mode_before = mm_batch_anon_unmap_mode();
 	if (param)
 		mm_batch_anon_unmap_set_mode(param->mode);
-	return unmap_kunit_begin(test);
+	return unmap_kunit_begin(test) ?: needs_thp_swap(test);
 }
 
 static inline void anon_unmap_exit(struct kunit *test)

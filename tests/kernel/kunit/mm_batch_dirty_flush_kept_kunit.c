@@ -107,6 +107,7 @@ static void test_dirty_refused(struct kunit *test)
 	struct dirty_folio *f;
 	unsigned int i;
 
+	needs_thp_swap(test);
 	have_other_cpu(test);
 	for (i = 0; i < ARRAY_SIZE(orders); i++) {
 		map_dirty(test, 0, false);
@@ -152,6 +153,7 @@ static void test_dirty_lazyfree(struct kunit *test)
 	struct dirty_folio *f;
 	unsigned int i;
 
+	needs_thp_swap(test);
 	have_other_cpu(test);
 	for (i = 0; i < ARRAY_SIZE(orders); i++) {
 		map_dirty(test, 0, false);

@@ -72,6 +72,7 @@ static void test_dirty_shmem(struct kunit *test)
 	static const unsigned int batches[] = { 8 };
 	struct dirty_flush_kunit *k = test->priv;
 
+	needs_thp_swap(test);
 	have_other_cpu(test);
 	map_many_dirty(test, 40, 0, true);
 	goes(test, 0);
@@ -117,6 +118,7 @@ static void test_dirty_page_limit(struct kunit *test)
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned int i, j, count;
 
+	needs_thp_swap(test);
 	have_other_cpu(test);
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
 		const struct limit *limit = &limits[i];

@@ -212,6 +212,7 @@ static void test_batch_mixed(struct kunit *test)
 	struct dirty_flush_kunit *k = test->priv;
 	unsigned int i, pages = 0, written = 0;
 
+	needs_thp_swap(test);
 	have_other_cpu(test);
 	k->stride = 0;
 	for (i = 0; i < 8; i++) {

@@ -150,6 +150,7 @@ static void test_statistics(struct kunit *test)
 	unsigned long pages = 0, ours = 0;
 	unsigned int i;
 
+	needs_thp_swap(test);
 	k->stride = PAGE_SIZE;
 	for (i = 0; i < 24; i++)
 		map_dirty(test, 0, false);

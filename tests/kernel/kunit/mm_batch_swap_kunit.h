@@ -37,6 +37,14 @@ static inline int swap_suite_init(struct kunit_suite *suite)
 	return 0;
 }
 
+/* Or a large folio is split in front of its slots. arm64 does not have it with pages of 16K. */
+static inline int needs_thp_swap(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_THP_SWAP))
+		kunit_skip(test, "needs CONFIG_THP_SWAP");
+	return 0;
+}
+
 static inline swp_entry_t slot(struct mapping *m, unsigned int i)
 {
 	swp_entry_t entry = m->folio->swap;

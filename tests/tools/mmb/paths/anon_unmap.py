@@ -35,6 +35,7 @@ GAINS = {
     "zero-2m-pte": ((9.4, None, None, 9.4), (1.52, None, None, 1.52)),
 }
 FLUSH = "guest_mm_batch_anon_unmap_flush"
+SUITES_LATE = (*(f"guest_mm_batch_anon_unmap{what}" for what in ("", "_kept", "_as_c")), FLUSH)
 # The whole call, without the meter: for make profile.
 WHOLE = replace(PAGEOUT, name="pageout-call", reader=None, call="do_madvise", seconds=4)
 FORKED = replace(RECLAIM, name="reclaim-forked", seconds=5)
@@ -75,13 +76,15 @@ PATH = Path(
                 for content, kib in (("zero", 4), ("zero", 16), ("zero", 64), ("data", 16), ("data", 64))),
     suites=("mm_batch_anon_unmap_parts",),
     uml_lacks=("mm_batch_anon_unmap_parts",),  # no large folios
-    suites_late=(*(f"guest_mm_batch_anon_unmap{what}" for what in ("", "_kept", "_as_c")), FLUSH),
+    suites_late=SUITES_LATE,
+    thp_swap=tuple(f"{suite}.*" for suite in SUITES_LATE),
     conditions={
         **{f"guest_mm_batch_anon_unmap_kept.test_swap_fault_{point}": "faults" for point in ("dup", "pin", "extend")},
         # x86 puts a flush off only if another CPU has the mm.
         **{f"{FLUSH}.test_swap_deferred{what}": "2cpu" for what in ("", "_kept")},
     },
-    kunit_boots=tuple(KunitBoot("kunit-late-2cpu", flavour, on=frozenset({"2cpu"}), cpus=2, only=FLUSH, late=True)
+    kunit_boots=tuple(KunitBoot("kunit-late-2cpu", flavour, on=frozenset({"2cpu"}), cpus=2, only=FLUSH, late=True,
+                                symbol="CONFIG_THP_SWAP")
                       for flavour in ("release", "debug")),
     c=None,
     twin="the same transaction in C (patches/anon_unmap_c/)",

@@ -150,6 +150,8 @@ PATH = Path(
     suites=(),
     suites_late=tuple(WITH_TWO_CPUS),
     conditions={f"{suite}.test_dirty_{case}": "2cpu" for suite, cases in WITH_TWO_CPUS.items() for case in cases},
+    thp_swap=(*(f"{KUNIT}.test_dirty_{case}" for case in ("shmem", "page_limit")),
+              *(f"{KUNIT}_kept.test_dirty_{case}" for case in ("refused", "lazyfree"))),
     kunit_boots=tuple(KunitBoot("kunit-late-2cpu-dirty", flavour, on=frozenset({"2cpu"}), cpus=2, only=f"{KUNIT}*",
                                 late=True) for flavour in ("release", "debug")),
     c=None,

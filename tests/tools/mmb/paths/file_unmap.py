@@ -55,7 +55,7 @@ PATH = Path(
                                                  ("ext4", "file", 64, "ext4-64k"), ("shmem", "shmem", 64, None))),
     suites=("mm_batch_pte_run", "mm_batch_folio_pte_batch", "mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),
     uml_lacks=("mm_batch_file_unmap", "mm_batch_file_unmap_as_c"),  # no large folios
-    boot_needs="thp_anon=64K:always thp_shmem=64K:always",
+    boot_needs="thp_anon={large}:always thp_shmem={large}:always",
     # x86 puts a flush off only if another CPU has the mm.
     conditions={"mm_batch_file_unmap.test_deferred_flush": "2cpu"},
     kunit_boots=tuple(KunitBoot("kunit-2cpu", flavour, on=frozenset({"2cpu"}), cpus=2, only="mm_batch_file_unmap")

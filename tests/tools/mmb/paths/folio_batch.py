@@ -144,6 +144,7 @@ PATH = Path(
     suites_late=(KUNIT, f"{KUNIT}_stat", f"{KUNIT}_steps"),
     conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS} |
                {f"{KUNIT}_steps.test_{case}": "2cpu" for case in ("flush_of_prot_none", "release_of_large")},
+    thp_swap=(f"{KUNIT}.test_batch_mixed", f"{KUNIT}_stat.test_statistics"),
     kunit_boots=tuple(KunitBoot("kunit-late-2cpu-batch", flavour, on=frozenset({"2cpu"}), cpus=2, only=f"{KUNIT}*",
                                 late=True) for flavour in ("release", "debug")),
     c=None,

@@ -189,8 +189,9 @@ class Path:
     rows: tuple
     suites: tuple  # of KUnit, at boot and once more from debugfs
     suites_late: tuple = ()  # from debugfs alone, as they need what a guest sets up
-    boot_needs: str = ""  # of the command line, where its suites and selftests run
+    boot_needs: str = ""  # of the command line, where its suites and selftests run; {large} is a large folio's size
     conditions: dict = field(default_factory=dict)  # suite.case -> what a boot must turn on, or it is skipped
+    thp_swap: tuple = ()  # globs of suite.case: skipped by a kernel without CONFIG_THP_SWAP, as arm64 with pages of 16K
     kunit_boots: tuple = ()
     timed: tuple = ()
     crowded: tuple = ()  # timed rows for a machine of its own: User Mode Linux has one CPU

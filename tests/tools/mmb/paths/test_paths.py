@@ -54,7 +54,7 @@ PATH = Path(
               Limits(release=2, distro=None, noinline=None, better_c=None)),
           Row("toy-own", "own {loops}", "insn_per_page", "page", Boot("own", "own.sh"), NONE)),
     suites=("mm_batch_toy_unmap",),
-    boot_needs="thp_anon=16K:always",
+    boot_needs="thp_anon={large}:always",
     conditions={"mm_batch_toy_unmap.test_two": "2cpu"},
     kunit_boots=(KunitBoot("kunit-toy", "release", on=frozenset({"2cpu"}), cpus=2, only="mm_batch_toy_unmap"),),
     c=None,
@@ -63,6 +63,8 @@ PATH = Path(
 """
 # What each tool makes of it.
 ASKED = r"""
+from types import SimpleNamespace
+
 from mmb import paths
 from mmb.base import modules
 from mmb.full import stamps, steps
@@ -70,12 +72,14 @@ from mmb.kernel import tree
 from mmb.measure import profile, report, rows, verdict
 from mmb.suites import kselftest, kunit
 
+build = SimpleNamespace(symbol={"CONFIG_THP_SWAP": "y"}.get)
 row, own = rows.ROWS[-2:]
 assert (row.path, row.workload, own.workload) == ("toy_unmap", "toy-64k", "toy-own")
 assert tree.SERIES[-1] == "toy_unmap"
-assert "mm_batch_toy_unmap" in kunit.AT_BOOT and kunit.NEEDS.endswith("thp_anon=16K:always")
+assert "mm_batch_toy_unmap" in kunit.AT_BOOT and kunit.needs(build).endswith("thp_anon=64K:always")
 assert kunit.BOOTS["release"][-1].cpus == 2 and kunit.BOOTS["debug"][-1].name != "kunit-toy"
-assert "mm_batch_toy_unmap.test_two" in kunit.skips(kunit.BOOTS["release"][0]) - kunit.skips(kunit.BOOTS["release"][-1])
+assert "mm_batch_toy_unmap.test_two" in kunit.skips(build, kunit.BOOTS["release"][0])
+assert "mm_batch_toy_unmap.test_two" not in kunit.skips(build, kunit.BOOTS["release"][-1])
 assert kselftest.arguments("off", "release").endswith(" mm_batch.toy_unmap=off")
 assert "toy_unmap" not in kselftest.arguments("c", "release")
 assert kselftest.arguments("c", "better_c").endswith(" mm_batch.toy_unmap=c")

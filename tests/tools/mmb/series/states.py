@@ -19,8 +19,8 @@ from ..kernel.kbuild import CONFIG, tool_versions
 from ..kernel.tree import put_back
 from ..guest import initrd
 from ..guest.boot import boot
+from ..suites import kunit
 from ..suites.ktap import verdict
-from ..suites.kunit import NEEDS
 
 UP = "cat /sys/module/mm_batch/parameters/* 2>/dev/null\n"
 
@@ -103,7 +103,7 @@ class States:
         return kernel
 
     def booted(self, kernel, archive, log, tested):
-        ended = boot(kernel, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {NEEDS}",
+        ended = boot(kernel, f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob=mm_batch* {kunit.needs(self.build)}",
                      initrd=archive, icount=False, timeout=300, log=log, finished=initrd.ENDED)
         kernel.image.unlink()
         if failed := initrd.failure(ended):

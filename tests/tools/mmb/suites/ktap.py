@@ -4,6 +4,7 @@
 import io
 import re
 import sys
+from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import dropwhile
 
@@ -48,15 +49,22 @@ def subtests(tree, text, log):
     return [(names[-1], status) for names, status in found], error if found else whole or "no result"
 
 
+def not_as_named(cases, skipped, globs):
+    """The cases that are skipped and not named, or named and not skipped, and the names of none."""
+    named = {glob: {case for case in cases if fnmatchcase(case, glob)} for glob in globs}
+    return (set().union(*named.values()) ^ skipped) | {glob for glob, those in named.items() if not those}
+
+
 def verdict(tree, log, skips=None):
     """Reads a KTAP log: (code, one line). JUnit is beside it.
 
     Zero tests, fewer than planned, or only skips is a failure; so is any skip but those named in `skips`
-    (as "suite.case"), where given, and a case named there that ran.
+    (as "suite.case", or by globs), where given, and a case named there that ran, or is not there.
     """
     cases, error = parse(tree, log.read_text(errors="replace").splitlines(), log.with_suffix(".xml"))
     skipped, bad = ([names for names, s in cases if s == status] for status in ("skip", "fail"))
-    odd = set() if skips is None else {".".join(names[:2]) for names in skipped} ^ set(skips)
+    odd = set() if skips is None else not_as_named({".".join(names[:2]) for names, _ in cases},
+                                                   {".".join(names[:2]) for names in skipped}, skips)
     if not cases:
         return FAIL, f"no test was run ({error or 'no KTAP'}, in {log})"
     summary = f"{len(cases) - len(skipped) - len(bad)} passed, {len(bad)} failed, {len(skipped)} skipped"

@@ -16,18 +16,15 @@ from .ktap import judged, merged
 AT_BOOT = [suite for path in PATHS.values() for suite in path.suites]
 AFTER_INIT = [*AT_BOOT, *(suite for path in PATHS.values() for suite in path.suites_late)]
 
-# What the suites want of the command line.
-NEEDS = " ".join(path.boot_needs for path in PATHS.values() if path.boot_needs)
-
 # By flavour; the first is also that of the suites after init.
 BOOTS = {flavour: [boot for path in PATHS.values() for boot in path.kunit_boots if boot.flavour == flavour]
          for flavour in ("release", "debug", "uml")}
 
 # In the guest: what reclaim needs, and what the suites after init do.
-RECLAIM = "memory_cgroups\nswap_on 64\n"
+RECLAIM = "memory_cgroups\nswap_on {large}\n"
 LATE_NEEDS = RECLAIM + """\
 mkdir /sys/fs/cgroup/mm_batch
-echo always >/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled || fail 'no folio sizes'
+echo always >/sys/kernel/mm/transparent_hugepage/hugepages-{large}kB/enabled || fail 'no folio sizes'
 """
 
 # Each suite from debugfs. What the kernel prints of it can lose its last lines where a guest ends; the results cannot.
@@ -58,10 +55,21 @@ def slower(build, seconds):
     return seconds * (8 if build.flavour == "debug" else 1) * (4 if build.arch == "arm64" else 1)
 
 
-def skips(suites):
-    """The cases that must be skipped in a boot, and no others."""
-    return {case for path in PATHS.values() for case, condition in path.conditions.items()
-            if condition not in suites.on} | {what for what in lacks(suites) if "." in what}
+def large(build):
+    """A large folio of the suites, of 16 pages, in KiB. What they swap out takes less than as many MiB."""
+    return 16 * (16 if build.symbol("CONFIG_ARM64_16K_PAGES") else 4)
+
+
+def needs(build):
+    """What the suites want of the command line."""
+    return " ".join(path.boot_needs.format(large=f"{large(build)}K") for path in PATHS.values() if path.boot_needs)
+
+
+def skips(build, suites):
+    """The cases that must be skipped in a boot, by globs, and no others."""
+    split = set() if build.symbol("CONFIG_THP_SWAP") else {case for path in PATHS.values() for case in path.thp_swap}
+    return split | {case for path in PATHS.values() for case, condition in path.conditions.items()
+                    if condition not in suites.on} | {what for what in lacks(suites) if "." in what}
 
 
 def lacks(suites):
@@ -75,19 +83,26 @@ def limit(build, seconds):
     return {"timeout": seconds, "on_line": lambda line: seconds if RESULT.match(line) else None}
 
 
-def arguments(cases):
+def arguments(build, cases):
     """The kernel's command line to run the suites, or single cases, that match, at boot."""
-    return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot {NEEDS}"
+    return f"kunit.enable=1 kunit.autorun=1 kunit.filter_glob={cases} kunit_shutdown=reboot {needs(build)}"
+
+
+def left_out(build, suites):
+    """The verdict on a boot for what a kernel does not have, or None."""
+    if suites.symbol and not build.symbol(suites.symbol):
+        return PASS, f"{suites.name}: left out, as {suites.symbol} is not set"
+    return None
 
 
 def at_boot(build, suites, timeout=120):
     """Boots with the suites on that this boot is for."""
-    if suites.symbol and not build.symbol(suites.symbol):
-        return PASS, f"{suites.name}: left out, as {suites.symbol} is not set"
+    if absent := left_out(build, suites):
+        return absent
     log = build.base.work / f"{build.out.name}-{suites.name}.log"
     # User Mode Linux reboots by starting anew. The last word counts.
     off = " kunit_shutdown=halt" if build.arch == "um" else ""
-    ended = boot(build, f"{arguments(suites.only)} {suites.arguments}{off}", cpus=suites.cpus, icount=False,
+    ended = boot(build, f"{arguments(build, suites.only)} {suites.arguments}{off}", cpus=suites.cpus, icount=False,
                  log=log, **limit(build, timeout))
     wanted = [suite for suite in AT_BOOT if fnmatchcase(suite, suites.only) and suite not in lacks(suites)]
     return verdict_of(build, suites.name, ended, log, suites, wanted, "\n".join(ended.lines))
@@ -95,7 +110,7 @@ def at_boot(build, suites, timeout=120):
 
 def verdict_of(build, name, ended, log, suites, wanted, text):
     """That on a boot of suites. One that is not there did not pass."""
-    code, line = judged(build, name, ended, log, {c for c in skips(suites) if c.split(".")[0] in wanted})
+    code, line = judged(build, name, ended, log, {c for c in skips(build, suites) if c.split(".")[0] in wanted})
     absent = [s for s in wanted if not re.search(rf"# Subtest: {s}$", text, re.M)]
     if code == PASS and absent:
         return FAIL, f"suites missing: {', '.join(absent)}"
@@ -108,7 +123,7 @@ def boot_to_debugfs(build, folder, job, arguments, last=(), **how):
     It ends with the job, or with a line like one of `last`.
     """
     archive = initrd.archive(folder, job, arch=build.arch)
-    return boot(build, f"kunit.enable=1 kunit.autorun=0 {NEEDS} {arguments}", initrd=archive,
+    return boot(build, f"kunit.enable=1 kunit.autorun=0 {needs(build)} {arguments}", initrd=archive,
                 finished="|".join([initrd.ENDED, *last]), **how)
 
 
@@ -116,11 +131,14 @@ def after_init(build, suites=None, timeout=120, job=LATE_JOB):
     """All suites once more, and those that need a user space; or those that this boot is for."""
     name = suites.name if suites else "kunit-late"
     wanted = [suite for suite in AFTER_INIT if not suites or fnmatchcase(suite, suites.only)]
+    if suites and (absent := left_out(build, suites)):
+        return absent
     suites = suites or BOOTS[build.flavour][0]
     folder = build.base.work / f"{build.out.name}-{name}"
     log = folder / "results.log"
-    ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted)), f"loglevel=5 {suites.arguments}",
-                            cpus=suites.cpus, icount=False, log=folder / "console.log", **limit(build, timeout))
+    ended = boot_to_debugfs(build, folder, job.format(suites=" ".join(wanted), large=large(build)),
+                            f"loglevel=5 {suites.arguments}", cpus=suites.cpus, icount=False,
+                            log=folder / "console.log", **limit(build, timeout))
     if failed := initrd.failure(ended):
         return failed[0], f"{name}: {failed[1]} (console: {folder}/console.log)"
     text = "\n".join(ended.lines)
@@ -131,9 +149,11 @@ def after_init(build, suites=None, timeout=120, job=LATE_JOB):
 
 def selftests(build, modules, timeout=300):
     """Boots two CPUs and runs our selftests from user space, the boot parameter among them."""
+    if build.symbol("CONFIG_ARM64_16K_PAGES"):
+        return PASS, "selftests: left out, as their programs are for pages of 4 KiB"
     folder = build.base.work / f"{build.out.name}-selftests"
     scripts = sorted(payload.SELFTESTS.glob("*.sh"))
-    job = RECLAIM + f"echo 'KTAP version 1'; echo 1..{len(scripts)}\n" + "".join(
+    job = RECLAIM.format(large=large(build)) + f"echo 'KTAP version 1'; echo 1..{len(scripts)}\n" + "".join(
         SUBTESTS.format(number=n, name=s.stem) for n, s in enumerate(scripts, 1))
     archive = initrd.archive(folder, job, modules, payload.selftests(build), build.arch)
     log = folder / "selftests.log"

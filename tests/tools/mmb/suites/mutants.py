@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -27,7 +28,7 @@ from ..base.cache import CACHE, TOP
 from ..base.errors import FAIL, PASS, Error, say
 from ..base.process import die_with_parent, git_files
 from ..base.progress import minutes
-from ..kernel.kbuild import Build, flavour
+from ..kernel.kbuild import Build, flavour, settings
 from ..kernel.tree import Base, hold, tree_of
 from ..guest.boot import boot
 from ..guest.splats import SPLAT
@@ -71,6 +72,7 @@ class Kernel(NamedTuple):
     image: pathlib.Path
     arch: str
     flavour: str
+    symbol: Callable  # (name) -> a configuration symbol's value, or None
 
 
 class Outcome(NamedTuple):
@@ -110,7 +112,7 @@ def where(mutant, kernel):
     """The first of the boots that has what the case needs."""
     name = f"{mutant.suite}.{mutant.case}"
     found = next((s for s in kunit.BOOTS[kernel.flavour]
-                  if (mutant.late or fnmatchcase(mutant.suite, s.only)) and name not in kunit.skips(s)), None)
+                  if (mutant.late or fnmatchcase(mutant.suite, s.only)) and name not in kunit.skips(kernel, s)), None)
     if not found:
         raise Error(f"{name} is skipped, or not run, in every boot of the {kernel.flavour} kernel", "name another case")
     return found
@@ -118,7 +120,7 @@ def where(mutant, kernel):
 
 def command_line(mutant, kernel):
     """Those of one suite that needs a user space have the same: there it runs as a whole."""
-    first = "loglevel=7" if mutant.late else kunit.arguments(f"{mutant.suite}.{mutant.case}")
+    first = "loglevel=7" if mutant.late else kunit.arguments(kernel, f"{mutant.suite}.{mutant.case}")
     return f"{first} {where(mutant, kernel).arguments}".rstrip()
 
 
@@ -185,7 +187,8 @@ def boot_for(mutant, kernel, log, more="", last=()):
     if mutant.late:
         # The whole suite, which debugfs knows.
         return kunit.boot_to_debugfs(kernel, log.with_suffix(".guest"),
-                                     kunit.STARTED_LATE.format(suites=mutant.suite), line, last, **how)
+                                     kunit.STARTED_LATE.format(suites=mutant.suite, large=kunit.large(kernel)),
+                                     line, last, **how)
     return boot(kernel, line, **how)
 
 
@@ -269,8 +272,10 @@ class Tree:
                 return None, f"does not compile, see {log}"
             raise Error(f"no kernel was built ({said})", f"see {log}")
         image = self.work / f"{name}.image"
-        shutil.copy2(done.stdout.split()[-1], image)
-        return Kernel(image, self.arch, flavour()), None
+        made = pathlib.Path(done.stdout.split()[-1])
+        shutil.copy2(made, image)
+        config = next(folder / ".config" for folder in made.parents if (folder / ".config").exists())
+        return Kernel(image, self.arch, flavour(), settings(config.read_text()).get), None
 
 
 class Run:

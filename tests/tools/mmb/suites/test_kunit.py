@@ -38,6 +38,9 @@ class Ktap(unittest.TestCase):
                 ("    1..2\n    ok 1 a\nok 1 s\n", None, FAIL, "missing expected subtest"),
                 ("    1..1\n    ok 1 a # SKIP no\nok 1 s # SKIP\n", None, FAIL, "only skips"),
                 (one_skipped, {"s.b"}, PASS, "1 passed, 0 failed, 1 skipped"),
+                (one_skipped, {"s.[bc]"}, PASS, "1 passed, 0 failed, 1 skipped"),
+                (one_skipped, {"s.*"}, FAIL, "or not skipped: s.a$"),
+                (one_skipped, {"s.b", "s.c"}, FAIL, "or not skipped: s.c$"),
                 (one_skipped, set(), FAIL, "unexpectedly skipped, or not skipped: s.b$"),
                 ("    1..2\n    ok 1 a\n    ok 2 b\nok 1 s\n", {"s.b"}, FAIL, "or not skipped: s.b$")):
             with self.subTest(text=text, skips=skips):
@@ -143,7 +146,7 @@ class Boots(unittest.TestCase):
 
     def skips(self, flavour, name):
         suites = next(s for s in kunit.BOOTS[flavour] if s.name == name)
-        skipped = kunit.skips(suites) & set(paths.PATHS["contig_free"].conditions)
+        skipped = kunit.skips(mock.Mock(), suites) & set(paths.PATHS["contig_free"].conditions)
         return {case.split(".")[1].removeprefix("test_") for case in skipped}
 
     def test_skips(self):
@@ -190,7 +193,18 @@ class Boots(unittest.TestCase):
                              (PASS, "kunit-page-owner: left out, as CONFIG_PAGE_OWNER is not set"))
         booted.assert_not_called()
         self.assertEqual({name for name, boot in boots.items() if boot.symbol},
-                         {"kunit-page-owner", "kunit-page-table-check"})
+                         {"kunit-page-owner", "kunit-page-table-check", "kunit-late-2cpu"})
+
+    def test_a_kernel_with_pages_of_16k(self):
+        """It has other folios, splits them in front of their slots, and no programs."""
+        build = mock.MagicMock(flavour="release", symbol={"CONFIG_ARM64_16K_PAGES": "y"}.get)
+        boots = {boot.name: boot for boot in kunit.BOOTS["release"]}
+        self.assertIn(" thp_anon=256K:always ", kunit.needs(build))
+        self.assertIn("guest_mm_batch_anon_unmap_kept.*", kunit.skips(build, boots["kunit"]))
+        self.assertNotIn("guest_mm_batch_anon_unmap_kept.*", kunit.skips(mock.Mock(), boots["kunit"]))
+        self.assertEqual(kunit.after_init(build, boots["kunit-late-2cpu"]),
+                         (PASS, "kunit-late-2cpu: left out, as CONFIG_THP_SWAP is not set"))
+        self.assertEqual(kunit.selftests(build, [])[0], PASS)
 
     def test_time_begins_anew_with_each_result(self):
         how = kunit.limit(mock.MagicMock(flavour="release", arch="x86_64"), 120)
@@ -212,7 +226,7 @@ class Boots(unittest.TestCase):
         with mock.patch.object(kunit, "boot") as booted, mock.patch.object(kunit.initrd, "archive"), \
                 mock.patch.object(kunit, "judged"), mock.patch.object(kunit.payload, "selftests"), \
                 mock.patch.object(kunit.initrd, "failure", return_value=None):
-            kunit.selftests(mock.MagicMock(), [])
+            kunit.selftests(mock.MagicMock(symbol={}.get), [])
         for name in paths.ORDER:
             self.assertIn(f" mm_batch.{name}=off", booted.call_args.args[1])
 
@@ -221,7 +235,7 @@ class AfterInit(unittest.TestCase):
     """Needs the built kernel: a suite that lacks what it needs fails, and says what."""
 
     def test_lacks(self):
-        without_swap = re.sub("swap_on 64\n|swapoff .*\n", "", kunit.LATE_JOB)
+        without_swap = re.sub("swap_on {large}\n|swapoff .*\n", "", kunit.LATE_JOB)
         self.assertEqual(kunit.LATE_JOB.count("swap"), without_swap.count("swap") + 3)
         code, line = kunit.after_init(built(self.addCleanup), job=without_swap)
         self.assertEqual(code, FAIL)

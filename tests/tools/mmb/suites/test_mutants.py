@@ -17,7 +17,8 @@ from mmb.suites import expected, kunit, mutants, planted
 from mmb.suites.mutants import Kernel, Mutant, Run, judge
 from mmb.suites.test_planted import with_one_on
 
-KERNEL = Kernel(pathlib.Path("image"), "x86_64", "release")
+SYMBOL = {"CONFIG_THP_SWAP": "y"}.get
+KERNEL = Kernel(pathlib.Path("image"), "x86_64", "release", SYMBOL)
 A = Mutant("a", "mm_batch_contig_free", "test_a", 1)
 B = Mutant("b", "mm_batch_contig_free", "test_b", 2)
 C = Mutant("c", "mm_batch_file_unmap", "test_c", 3)
@@ -211,9 +212,10 @@ class Planting(unittest.TestCase):
     def test_a_kernel(self):
         image = self.tree.work / "made"
         image.write_text("kernel")
+        (self.tree.work / ".config").write_text("CONFIG_THP_SWAP=y\n")
         kernel, why = self.built(f"[ $PLANTED = 1 ] && echo {image}")
         self.assertIsNone(why)
-        self.assertEqual(kernel.image.read_text(), "kernel")
+        self.assertEqual((kernel.image.read_text(), kernel.symbol("CONFIG_THP_SWAP")), ("kernel", "y"))
 
     def test_no_kernel(self):
         for said in "building the kernel failed (error[E0308]): see x", "x.patch does not apply to Linux 7.3 (y): z":
@@ -276,7 +278,7 @@ class FakeTree:
             return None, "does not compile"
         image = self.work / name
         image.write_text("")
-        return Kernel(image, "x86_64", "release"), None
+        return Kernel(image, "x86_64", "release", SYMBOL), None
 
 
 class Runs(unittest.TestCase):
