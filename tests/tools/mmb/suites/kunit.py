@@ -10,7 +10,7 @@ from ..base.cache import write_atomically
 from ..base.errors import FAIL, PASS
 from ..paths import PATHS
 from ..guest import initrd, payload
-from ..guest.boot import boot
+from ..guest.boot import THREADS_ARCH, boot
 from .ktap import judged, merged
 
 AT_BOOT = [suite for path in PATHS.values() for suite in path.suites]
@@ -151,6 +151,8 @@ def selftests(build, modules, timeout=300):
     """Boots two CPUs and runs our selftests from user space, the boot parameter among them."""
     if build.symbol("CONFIG_ARM64_16K_PAGES"):
         return PASS, "selftests: left out, as their programs are for pages of 4 KiB"
+    if build.flavour == "debug" and build.arch == THREADS_ARCH:
+        return PASS, "selftests: left out, as make kselftest DEBUG=1 runs them"
     folder = build.base.work / f"{build.out.name}-selftests"
     scripts = sorted(payload.SELFTESTS.glob("*.sh"))
     job = RECLAIM.format(large=large(build)) + f"echo 'KTAP version 1'; echo 1..{len(scripts)}\n" + "".join(

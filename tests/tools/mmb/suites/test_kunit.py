@@ -17,7 +17,7 @@ from mmb.paths import model
 from mmb.kernel import tree
 from mmb.guest import initrd, rootfs, splats
 from mmb.guest.boot import Ended
-from mmb.suites import ktap, kunit
+from mmb.suites import expected, ktap, kunit
 
 KTAP_HEAD = "KTAP version 1\n1..1\n    KTAP version 1\n    # Subtest: s\n"
 
@@ -205,6 +205,14 @@ class Boots(unittest.TestCase):
         self.assertEqual(kunit.after_init(build, boots["kunit-late-2cpu"]),
                          (PASS, "kunit-late-2cpu: left out, as CONFIG_THP_SWAP is not set"))
         self.assertEqual(kunit.selftests(build, [])[0], PASS)
+
+    def test_selftests_are_run_once_in_the_debug_kernel(self):
+        """Each of ours for modes is quick, or races, in make kselftest."""
+        code, line = kunit.selftests(mock.Mock(flavour="debug", arch="x86_64", symbol={}.get), [])
+        self.assertEqual((code, line), (PASS, "selftests: left out, as make kselftest DEBUG=1 runs them"))
+        listed = expected.listed()
+        for script in kunit.payload.SELFTESTS.glob("*.sh"):
+            self.assertTrue(listed[script.stem].quick or listed[script.stem].lasts, script)
 
     def test_time_begins_anew_with_each_result(self):
         how = kunit.limit(mock.MagicMock(flavour="release", arch="x86_64"), 120)
