@@ -33,7 +33,7 @@ loom: ## the loom models at their full bound; T=name runs one, REPLAY=file one i
 shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for loom (25 s)
 	@tests/tools/test shuttle "$$T" "$$REPLAY"
 
-mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (20 min)
+mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (1 h)
 	@tests/mutants/run "$$T"
 
 mutants-kernel: ## planted bugs, each caught by its KUnit case or selftest; T=<name> plants one
