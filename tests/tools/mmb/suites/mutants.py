@@ -112,7 +112,8 @@ def where(mutant, kernel):
     """The first of the boots that has what the case needs."""
     name = f"{mutant.suite}.{mutant.case}"
     found = next((s for s in kunit.BOOTS[kernel.flavour]
-                  if (mutant.late or fnmatchcase(mutant.suite, s.only)) and name not in kunit.skips(kernel, s)), None)
+                  if (mutant.late or fnmatchcase(mutant.suite, s.only))
+                  and not any(fnmatchcase(name, glob) for glob in kunit.skips(kernel, s))), None)
     if not found:
         raise Error(f"{name} is skipped, or not run, in every boot of the {kernel.flavour} kernel", "name another case")
     return found

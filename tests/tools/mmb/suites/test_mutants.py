@@ -129,6 +129,11 @@ class Boots(unittest.TestCase):
         with mock.patch.object(mutants.kunit, "AT_BOOT", [C.suite]), \
                 self.assertRaisesRegex(Error, "not run, in every boot"):
             mutants.where(C, KERNEL)
+        # Named by a glob, as what needs CONFIG_THP_SWAP is.
+        swaps = Mutant("d", "guest_mm_batch_anon_unmap", "test_swap_whole", 4)
+        self.assertEqual(mutants.where(swaps, KERNEL).name, "one")
+        with self.assertRaisesRegex(Error, "is skipped"):
+            mutants.where(swaps, KERNEL._replace(symbol={}.get))
 
     def test_a_kernel_without_the_bug_catches_nothing(self):
         body = f"    # Subtest: {A.suite}\n    1..1\n    not ok 1 test_a\n"
