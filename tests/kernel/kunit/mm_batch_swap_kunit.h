@@ -37,7 +37,7 @@ static inline int swap_suite_init(struct kunit_suite *suite)
 	return 0;
 }
 
-/* Or a large folio is split in front of its slots. arm64 does not have it with pages of 16K. */
+/* Without it, as on arm64 with pages of 16K, a large folio is split before it gets slots. */
 static inline int needs_thp_swap(struct kunit *test)
 {
 	if (!IS_ENABLED(CONFIG_THP_SWAP))
