@@ -356,7 +356,8 @@ static int touch_page(struct mmu_notifier *notifier, const struct mmu_notifier_r
 	ptep = get_locked_pte(range->mm, addr, &ptl);
 	if (!ptep)
 		return 0;
-	set_pte_at(range->mm, addr, ptep, pte_mkyoung(ptep_get(ptep)));
+	/* arm64 warns if a PTE that is valid becomes young otherwise than by a fault. */
+	set_pte_at(range->mm, addr, ptep, pte_mkyoung(ptep_get_and_clear(range->mm, addr, ptep)));
 	pte_unmap_unlock(ptep, ptl);
 	toucher->nr++;
 	return 0;

@@ -118,7 +118,8 @@ static void set_young(struct kunit *test, unsigned long addr, unsigned int i, bo
 	addr += i * PAGE_SIZE;
 	ptep = locked_pte(test, addr, &ptl);
 	if (young)
-		set_pte_at(current->mm, addr, ptep, pte_mkyoung(ptep_get(ptep)));
+		set_pte_at(current->mm, addr, ptep,
+			   pte_mkyoung(ptep_get_and_clear(current->mm, addr, ptep)));
 	else
 		ptep_test_and_clear_young(vma_lookup(current->mm, addr), addr, ptep);
 	pte_unmap_unlock(ptep, ptl);
