@@ -5,7 +5,7 @@ import json
 import re
 import time
 
-from .cache import CACHE, write_atomically
+from .cache import CACHE, alone, write_atomically
 from .errors import say
 
 
@@ -45,7 +45,8 @@ class Steps:
         if self.name:
             took = {self.name: round(time.monotonic() - self.since, 1)}
             # Read again: another command may have ended a step meanwhile.
-            write_atomically(self.file, json.dumps(known(self.file) | took, indent=1, sort_keys=True))
+            with alone(self.file.name):
+                write_atomically(self.file, json.dumps(known(self.file) | took, indent=1, sort_keys=True))
             self.left.pop(self.name)
             self.name = None
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """What a step depends on, as a hash: what runs, and what judges it.
 
-A step that boots is stamped by the image, the modules and programs of its guest, scripts, and our own modules without
+A step that boots is stamped by the kernel, the modules and programs of its guest, scripts, and our own modules without
 comments and documentation: not by sources. So a comment makes none of them stale, once the kernel was built and has
-turned out to be the same. A step that reads prose, as lint does, is stamped by all of its files.
+turned out to be the same. KUnit's suites are linked into every kernel: of a step that does not run them, the kernel is
+the objects of which its image is linked, but for theirs. A step that reads prose, as lint does, is stamped by all of
+its files.
 
 report/full.json, which is tracked, says what passed with which hash, and of which sources each kernel was built.
 """
@@ -12,6 +14,7 @@ import ast
 import hashlib
 import json
 import re
+import subprocess
 import tomllib
 
 from ..base.cache import TOP, write_atomically
@@ -32,6 +35,8 @@ SOURCES = ("rust/mm_batch/", "patches/", "tests/tools/fetch/packages.sh",
 WRITTEN = "patches/versions.md"
 # What is for people alone.
 PROSE = re.compile(r"\.md$|/0000-cover-letter\.patch$")
+# Of a kernel, the hash for steps that run KUnit, and for those that do not.
+RUNS = "runs", "runs_but_kunit"
 
 
 def files(names, prose):
@@ -63,6 +68,11 @@ def without_documentation(text):
     return ast.dump(parsed)
 
 
+def judging(modules):
+    """The sources of modules with all that they import, but for what only says how long there is left."""
+    return [source for source in closure(modules) if source.parts[-2:] != ("base", "progress.py")]
+
+
 def hash_of(names, prose=True):
     """SHA-256 over the names and contents of files."""
     digest = hashlib.sha256()
@@ -72,10 +82,22 @@ def hash_of(names, prose=True):
     return digest.hexdigest()
 
 
+def objects(out):
+    """What the image of a build is linked of, but for KUnit's suites: the configuration, and objects, by path."""
+    listed = []
+    for archive in ("vmlinux.a", *sorted(str(path.relative_to(out)) for path in out.rglob("lib.a"))):
+        listed += subprocess.run(["llvm-ar", "t", archive], cwd=out, capture_output=True, text=True,
+                                 check=True).stdout.split()
+    return [out / ".config", *(out / name for name in listed if "mm/tests/" not in name)]
+
+
 def what_runs(build, steps):
-    """SHA-256 over a kernel's image, and the modules and programs of its guests, which are built."""
+    """SHA-256 over what runs of a kernel that is built, with and without KUnit's suites: over its image or its objects,
+    and the modules and programs of its guests.
+    """
     if build.arch == "um":
-        return hashlib.sha256(build.image.read_bytes()).hexdigest()
+        # Whose steps all run KUnit.
+        return dict.fromkeys(RUNS, hashlib.sha256(build.image.read_bytes()).hexdigest())
     modules = payload.loadable(build, steps)
     programs = [*payload.selftests(build), *payload.workloads(build)]
     root = tree(build.arch)
@@ -83,9 +105,10 @@ def what_runs(build, steps):
     emulators = {emulator(build.arch, threads) for threads in (False, build.arch == THREADS_ARCH)}
     digest = hashlib.sha256(" ".join(sorted(map(version, emulators))).encode())
     digest.update(root.with_name(f"{root.name}.complete").read_bytes())
-    for name in (build.image, *modules, *programs, *installed):
+    for name in (*modules, *programs, *installed):
         digest.update(f"\0{name.name}\0".encode() + name.read_bytes())
-    return digest.hexdigest()
+    return {of: hashlib.sha256(digest.digest() + b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths))
+            .hexdigest() for of, paths in zip(RUNS, ([build.image], objects(build.out)))}
 
 
 def recorded():
@@ -113,8 +136,8 @@ def inputs(step, kernels, sources):
         known = kernels.get(name)
         if not known or known["sources"] != sources:
             return None
-        digest.update(known["runs"].encode())
-    for source in closure(step.judges):
+        digest.update(known[RUNS[not step.kunit]].encode())
+    for source in judging(step.judges):
         digest.update(f"\0{source.name}\0".encode() + code_of(source))
     digest.update(hash_of(step.files, step.prose).encode())
     if step.tests:

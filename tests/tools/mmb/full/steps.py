@@ -45,6 +45,7 @@ class Step:
     judges: tuple = ()  # modules of ours that run it, with all that these import
     files: tuple = ()  # of the work tree, or folders
     tests: tuple = ()  # the selftests that it runs: rows of their list
+    kunit: bool = False  # it runs KUnit's suites, which are in each kernel
     prose: bool = False  # comments and messages count
     builds: bool = False  # mostly, so that another step that does would only wait; or runs what one builds anew
 
@@ -59,7 +60,7 @@ def suites(verb, kernel, seconds, tests=(), given=""):
     """What a verb runs in a kernel: KUnit, or selftests of the list."""
     name = verb if kernel == "release" else f"{verb}-{kernel}"
     command = " ".join(filter(None, ("make", verb, given, KERNELS[kernel])))
-    return Step(name, command, seconds, (kernel,), (f"suites.{verb}",), GUEST, tests)
+    return Step(name, command, seconds, (kernel,), (f"suites.{verb}",), GUEST, tests, kunit=verb == "kunit")
 
 
 def evaluate(given, seconds):
@@ -83,10 +84,10 @@ def of_full():
               "tests/kernel/bench/", "patches/"), builds=True),
         Step("before", "make before", 1800, ("release",), ("series.before",), (*WORKLOADS, "patches/"), builds=True),
         Step("patches-check", "make patches-check FULL=1", 5400, ("release",), ("series.check",),
-             (*BOOT, "patches/", "tests/kernel/config/"), builds=True),
+             (*BOOT, "patches/", "tests/kernel/config/"), kunit=True, builds=True),
         Step("mutants-kernel", "make mutants-kernel", 7200, ("release", "debug"), ("suites.mutants",),
              (*GUEST, *{str(bug.patch.relative_to(TOP)) for bug in planted}),
-             tuple(sorted({bug.case for bug in planted if bug.selftest})), builds=True),
+             tuple(sorted({bug.case for bug in planted if bug.selftest})), kunit=True, builds=True),
         suites("kselftest", "release", 2400, tuple(listed)),
         *racing("racing", 20),
         Step("mutants", "make mutants", 1200, files=(*USER, "tests/mutants/"), builds=True),
@@ -95,10 +96,10 @@ def of_full():
         *(suites("kunit", *of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800),
                                           ("arm64-16k", 900), ("better_c", 300), ("distro", 300))),
         *(evaluate(given, 1200) for given in ("CONFIG=distro", "CONFIG=noinline", "CONFIG=better_c", "ARCH=arm64")),
-        Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT),
+        Step("uml", "make uml", 60, ("um",), ("suites.kunit",), BOOT, kunit=True),
         Step("runner", "make runner", 300, ("meter", "um"),
              files=("tests/tools/", "tests/kernel/machine/", *WORKLOADS, *GUEST,
-                    "tests/kernel/selftests/expected.toml", "Makefile"), builds=True),
+                    "tests/kernel/selftests/expected.toml", "Makefile"), kunit=True, builds=True),
         Step("meter", "make meter", 300, ("meter",), ("measure.meter",), WORKLOADS, builds=True),
         Step("profile", "make profile ROW=order9", 120, ("meter",), ("measure.profile",), WORKLOADS, builds=True),
         Step("profile-reclaim", "make profile ROW=ext4-64k", 120, ("meter",), ("measure.profile",), WORKLOADS,

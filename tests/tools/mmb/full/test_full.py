@@ -9,12 +9,14 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from dataclasses import replace
 from unittest import mock
 
 from mmb.base import modules
 from mmb.base.cache import TOP
 from mmb.base.errors import FAIL, PASS, Error
 from mmb.full import lanes, stamps, steps
+from mmb.kernel.kbuild import IMAGES
 
 
 class Stamps(unittest.TestCase):
@@ -44,10 +46,11 @@ class Stamps(unittest.TestCase):
             self.enterContext(mock.patch.multiple(module, **given))
         self.build("image")
 
-    def build(self, image):
-        """The edge of the kernel, of which this image comes."""
+    def build(self, image, but_kunit="objects"):
+        """The edge of the kernel, of which this image comes, and the rest of it."""
+        runs = dict(zip(stamps.RUNS, (image, but_kunit)))
         with mock.patch.object(lanes, "staged_build", return_value=(mock.Mock(), mock.Mock())), \
-                mock.patch.object(lanes, "what_runs", return_value=image), mock.patch.dict(os.environ):
+                mock.patch.object(lanes, "what_runs", return_value=runs), mock.patch.dict(os.environ):
             lanes.build_kernel("release")
 
     def change(self, name, old, new):
@@ -90,8 +93,17 @@ class Stamps(unittest.TestCase):
             self.assertEqual((lanes.run_step("s"), self.state()), (PASS, "fresh"))
             self.change(name, old, new)
             if image:
-                self.build(image)
+                self.build(image, image)
             self.assertEqual(self.state(), "stale", name)
+
+    def test_kunit_is_of_who_runs_it(self):
+        """A suite that changes makes another image, of objects that are the same but for its own."""
+        both = [self.STEP, replace(self.STEP, name="t", kunit=True)]
+        with mock.patch.object(lanes, "of_full", lambda: both), mock.patch.object(stamps, "of_full", lambda: both):
+            for step in both:
+                lanes.run_step(step.name)
+            self.build("another image")
+            self.assertEqual(list(stamps.states(both).values()), ["fresh", "stale"])
 
     def test_a_row_of_the_list_is_of_who_runs_it(self):
         """What a selftest must show leaves steps fresh that do not run it."""
@@ -153,9 +165,10 @@ class Declared(unittest.TestCase):
                 self.assertFalse([name for name in step.files if name.startswith("rust/")], step.name)
 
     def test_a_judge_is_judged_by_what_it_imports(self):
-        found = {str(source.relative_to(TOP / "tests/tools/mmb")) for source in stamps.closure(("measure.evaluate",))}
+        found = {str(source.relative_to(TOP / "tests/tools/mmb")) for source in stamps.judging(("measure.evaluate",))}
         self.assertLessEqual({"measure/rows.py", "guest/rootfs.py", "base/process.py", "paths/file_unmap.py"}, found)
-        self.assertFalse({name for name in found if name.startswith(("suites/", "series/")) or "test_" in name})
+        self.assertFalse({name for name in found if name.startswith(("suites/", "series/", "base/progress"))
+                          or "test_" in name})
 
     def test_only_what_is_planted_in_a_kernel_is_of_the_kernels(self):
         step = next(step for step in steps.of_full() if step.name == "mutants-kernel")
@@ -206,25 +219,34 @@ class Ninja(unittest.TestCase):
 
 
 class Rebuilt(unittest.TestCase):
-    """Builds kernels: a comment that changes gives the same image, an instruction does not."""
+    """Builds kernels. A comment that changes gives the same image, a KUnit suite the same objects but for its own, and
+    an instruction of ours neither.
+    """
 
-    def image(self, top):
+    def build(self, top):
         done = subprocess.run([sys.executable, "-m", "mmb", "kernel"], cwd=top, capture_output=True, text=True,
                               env=os.environ | {"PYTHONPATH": f"{top}/tests/tools"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        return pathlib.Path(done.stdout.split()[-1]).read_bytes()
+        image = pathlib.Path(done.stdout.split()[-1])
+        out = image.parents[len(pathlib.Path(IMAGES["x86_64"]).parents) - 1]
+        return [image.read_bytes()], [path.read_bytes() for path in stamps.objects(out)]
 
-    def test_image(self):
-        before = self.image(TOP)
-        self.addCleanup(self.image, TOP)
+    def test_what_changes(self):
+        before = self.build(TOP)
+        self.addCleanup(self.build, TOP)
+        self.assertGreater(len(before[1]), 1000)
         with tempfile.TemporaryDirectory() as name:
             top = pathlib.Path(name)
             for part in ("Makefile", "rust", "patches", "tests"):
                 (shutil.copytree if (TOP / part).is_dir() else shutil.copy)(TOP / part, top / part)
-            source = top / "rust/mm_batch/dirty_flush.rs"
-            text = source.read_text()
-            for old, new, is_same in (("\n//! ", "\n//! Said anew: ", True), ("nr_tried / 2", "nr_tried / 3", False)):
-                changed = text.replace(old, new, 1)
-                self.assertNotEqual(changed, text)
-                source.write_text(changed)
-                self.assertEqual(self.image(top) == before, is_same)
+            for name, old, new, same in (
+                    ("rust/mm_batch/dirty_flush.rs", "\n//! ", "\n//! Said anew: ", [True, True]),
+                    ("tests/kernel/kunit/mm_batch_dirty_flush_kunit.c", "KUNIT_EXPECT_EQ(", "KUNIT_EXPECT_LE(",
+                     [False, True]),
+                    ("rust/mm_batch/dirty_flush.rs", "nr_tried / 2", "nr_tried / 3", [False, False])):
+                source = top / name
+                text = source.read_text()
+                self.assertIn(old, text)
+                source.write_text(text.replace(old, new, 1))
+                self.assertEqual([was == now for was, now in zip(before, self.build(top))], same, name)
+                source.write_text(text)
