@@ -34,8 +34,7 @@ static void test_swap_deferred(struct kunit *test)
 {
 	static const unsigned int befores[] = { NR, NR / 2 };
 	static const int dirty[] = { -1, 0, 7, NR - 1 };
-	struct other_cpu other = { .mm = current->mm };
-	struct task_struct *task = on_other_cpu(test, &other);
+	struct other_cpu *other = on_other_cpu(test);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(befores) * ARRAY_SIZE(dirty); i++) {
@@ -43,7 +42,7 @@ static void test_swap_deferred(struct kunit *test)
 		struct mapping m = map_clean(test, befores[i % ARRAY_SIZE(befores)], which);
 		struct swapped r;
 
-		wait_for_other_cpu(&other);
+		wait_for_other_cpu(other);
 		r = goes(test, &m, TTU_BATCH_FLUSH);
 		expect_pending(test, &r.all, which);
 		/* Or nobody would have to write what was written to it. */
@@ -51,7 +50,6 @@ static void test_swap_deferred(struct kunit *test)
 		expect_content(test, &m);
 		unmap_with_slots(&m);
 	}
-	kthread_stop(task);
 }
 
 /*
@@ -61,8 +59,7 @@ static void test_swap_deferred(struct kunit *test)
 static void test_swap_deferred_kept(struct kunit *test)
 {
 	static const int dirty[] = { -1, 0 };
-	struct other_cpu other = { .mm = current->mm };
-	struct task_struct *task = on_other_cpu(test, &other);
+	struct other_cpu *other = on_other_cpu(test);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(dirty); i++) {
@@ -71,7 +68,7 @@ static void test_swap_deferred_kept(struct kunit *test)
 		struct swapped r;
 
 		KUNIT_ASSERT_EQ(test, pin_user_pages_fast(m.addr + 7 * PAGE_SIZE, 1, 0, &page), 1);
-		wait_for_other_cpu(&other);
+		wait_for_other_cpu(other);
 		r = stays(test, &m, 0, TTU_BATCH_FLUSH);
 		expect_pending(test, &r.all, dirty[i]);
 		if (all_or_nothing() && ptes_need_break_before_make())
@@ -82,7 +79,6 @@ static void test_swap_deferred_kept(struct kunit *test)
 		expect_content(test, &m);
 		unmap_with_slots(&m);
 	}
-	kthread_stop(task);
 }
 
 static struct kunit_case anon_flush_cases[] = {

@@ -153,8 +153,6 @@ static inline void dirty_flush_exit(struct kunit *test)
 
 	if (!k)
 		return;
-	if (k->on_other)
-		kthread_stop(k->on_other);
 	mm_batch_dirty_flush_set_mode(k->mode_before);
 	mm_batch_folio_batch_set_mode(k->batch_mode_before);
 	WRITE_ONCE(huge_anon_orders_always, k->huge_orders);
@@ -194,14 +192,14 @@ static inline const struct reclaimed *reclaim_list(struct kunit *test, struct di
 	}
 	memset(got, 0, sizeof(*got));
 	swapped = count_swapped();
-	if (k->on_other) {
+	if (k->other) {
 		/* Nothing else runs there, so that no flush finds it between two tasks. */
-		sched_set_fifo(k->on_other);
-		wait_for_other_cpu(&k->other);
+		sched_set_fifo(k->other->task);
+		wait_for_other_cpu(k->other);
 		/* It has written to what is mapped, and is not clean on purpose. */
 		for (i = 0; i < nr; i++) {
 			if (folio_mapped(first[i].folio) && folio_test_swapbacked(first[i].folio))
-				other_cpu_stores(test, &k->other, first[i].addr,
+				other_cpu_stores(test, k->other, first[i].addr,
 						 dirty_content(&first[i], 0));
 		}
 	}
@@ -211,8 +209,8 @@ static inline const struct reclaimed *reclaim_list(struct kunit *test, struct di
 		set_tsk_need_resched(current);
 	got->nr_reclaimed = reclaim_pages(&folios);
 	k->reclaims = false;
-	if (k->on_other)
-		sched_set_normal(k->on_other, 0);
+	if (k->other)
+		sched_set_normal(k->other->task, 0);
 	got->pending_after = current->tlb_ubc.flush_required || current->tlb_ubc.writable;
 	got->nr_swapped = count_swapped() - swapped;
 	lru_add_drain();

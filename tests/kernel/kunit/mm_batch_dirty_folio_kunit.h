@@ -53,8 +53,7 @@ struct dirty_flush_kunit {
 	struct task_struct *task;	/* the test's */
 	bool reclaims;			/* it is in reclaim_pages() */
 	bool reschedule;		/* it is to be rescheduled there */
-	struct other_cpu other;
-	struct task_struct *on_other;
+	struct other_cpu *other;	/* if it has the mm */
 	/* Called in the first window, in which a batch waits. Must not abort the test. */
 	void (*in_window)(struct kunit *test);
 	unsigned int nr;
@@ -71,8 +70,7 @@ static inline void have_other_cpu(struct kunit *test)
 {
 	struct dirty_flush_kunit *k = test->priv;
 
-	k->other.mm = current->mm;
-	k->on_other = on_other_cpu(test, &k->other);
+	k->other = on_other_cpu(test);
 }
 
 /* What page @i of a folio has in it. */
@@ -227,7 +225,7 @@ static inline void take_away_and_store(struct kunit *test, struct dirty_folio *f
 
 	take_away(test, f);
 	f->stored = f->salt + 0x2000;
-	other_cpu_stores(test, &k->other, f->addr, f->stored);
+	other_cpu_stores(test, k->other, f->addr, f->stored);
 }
 
 /* Nothing is left of any of them: no folio, and no slot. */

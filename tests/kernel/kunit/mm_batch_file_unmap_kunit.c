@@ -102,16 +102,14 @@ static void deferred(struct kunit *test, struct other_cpu *other, enum kind kind
 
 static void test_deferred_flush(struct kunit *test)
 {
-	struct other_cpu other = { .mm = current->mm };
-	struct task_struct *task = on_other_cpu(test, &other);
+	struct other_cpu *other = on_other_cpu(test);
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(unmapped_kinds); i++) {
-		deferred(test, &other, unmapped_kinds[i], -1);
-		deferred(test, &other, unmapped_kinds[i], 0);
-		deferred(test, &other, unmapped_kinds[i], NR - 1);
+		deferred(test, other, unmapped_kinds[i], -1);
+		deferred(test, other, unmapped_kinds[i], 0);
+		deferred(test, other, unmapped_kinds[i], NR - 1);
 	}
-	kthread_stop(task);
 }
 
 /* The VMA ends within the folio, which goes on in another one, the bits of all PTEs alike. */

@@ -239,30 +239,31 @@ static int hold_rmap_lock(void *data)
 /* Who waits for an rmap lock has one folio locked. All are reclaimed in the end. */
 static void test_contended(struct kunit *test)
 {
-	struct holder holder = { .other = current };
+	struct holder *holder = kunit_kzalloc(test, sizeof(*holder), GFP_KERNEL);
 	struct dirty_flush_kunit *k = test->priv;
 	const unsigned int nr = 10;
 	struct task_struct *task;
 	unsigned int i;
 
+	KUNIT_ASSERT_NOT_NULL(test, holder);
 	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
 	/* These have one lock, and each of the others has its own. */
 	k->stride = PAGE_SIZE;
 	map_many_dirty(test, nr, 0, false);
 	k->stride = 0;
 	map_many_dirty(test, nr, 0, false);
-	holder.folios = k->folios;
-	holder.nr = k->nr;
-	holder.anon_vma = vma_lookup(current->mm, k->folios[0].addr)->anon_vma;
-	init_completion(&holder.has);
-	task = kthread_run(hold_rmap_lock, &holder, "mm_batch_holder");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
-	wait_for_completion(&holder.has);
+	holder->other = current;
+	holder->folios = k->folios;
+	holder->nr = k->nr;
+	holder->anon_vma = vma_lookup(current->mm, k->folios[0].addr)->anon_vma;
+	init_completion(&holder->has);
+	task = kthread_run(hold_rmap_lock, holder, "mm_batch_holder");
+	stop_at_end(test, task);
+	wait_for_completion(&holder->has);
 	reclaim_list(test, k->folios, k->nr);
-	kthread_stop(task);
 
-	KUNIT_EXPECT_TRUE(test, holder.waits);
-	KUNIT_EXPECT_EQ(test, holder.nr_locked, 1);
+	KUNIT_EXPECT_TRUE(test, holder->waits);
+	KUNIT_EXPECT_EQ(test, holder->nr_locked, 1);
 	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, k->nr);
 	for (i = 0; i < k->nr; i++)
 		KUNIT_EXPECT_TRUE_MSG(test, k->folios[i].freed, "folio %u", i);
@@ -314,7 +315,7 @@ static void test_flush_of_prot_none(struct kunit *test)
 	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
 	file = map_file_pages(test, addr, WATCHED);
 	have_other_cpu(test);
-	wait_for_other_cpu(&k->other);
+	wait_for_other_cpu(k->other);
 	for (i = 0; i < WATCHED; i++) {
 		spinlock_t *ptl; /* the page table's */
 		pte_t *ptep, pte;
@@ -426,7 +427,7 @@ static void test_release_of_large(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, aops);
 	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
 	have_other_cpu(test);
-	wait_for_other_cpu(&k->other);
+	wait_for_other_cpu(k->other);
 	f = map_dirty(test, ORDER, true);
 	lru_add_drain();
 	KUNIT_ASSERT_TRUE(test, folio_isolate_lru(f->folio));

@@ -14,6 +14,7 @@
 #include <asm/tlbflush.h>
 
 struct other_cpu {
+	struct task_struct *task;
 	struct mm_struct *mm;
 	struct completion has;
 	unsigned long at;	/* where it is to store, or 0 */
@@ -42,18 +43,31 @@ static int have_mm(void *data)
 	return 0;
 }
 
-static inline struct task_struct *on_other_cpu(struct kunit *test, struct other_cpu *other)
+KUNIT_DEFINE_ACTION_WRAPPER(stop_thread, kthread_stop, struct task_struct *);
+
+/* Stops a thread when the test ends, also where that is aborted. What it uses is older. */
+static inline void stop_at_end(struct kunit *test, struct task_struct *task)
+{
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_thread, task), 0);
+}
+
+/* It has the test's mm until the test ends. */
+static inline struct other_cpu *on_other_cpu(struct kunit *test)
 {
 	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
-	struct task_struct *task;
+	struct other_cpu *other;
 
 	if (cpu >= nr_cpu_ids)
 		kunit_skip(test, "needs a second CPU");
+	other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	other->mm = current->mm;
 	init_completion(&other->has);
-	task = kthread_run_on_cpu(have_mm, other, cpu, "mm_batch/%u");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	other->task = kthread_run_on_cpu(have_mm, other, cpu, "mm_batch/%u");
+	stop_at_end(test, other->task);
 	wait_for_completion(&other->has);
-	return task;
+	return other;
 }
 
 /* Returns when it has. */
