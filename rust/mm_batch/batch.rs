@@ -24,9 +24,8 @@
 //! [`crate::reclaim`] says why an anonymous folio may be unlocked while a flush is owed for it, and
 //! a folio of a file, or of shmem, must not be. A batch of which all that is left may wait is
 //! unlocked, and its flush is that of [`crate::dirty_flush`], for several batches of a list. If one
-//! of its folios may not wait, the flush comes first, while all are locked. What others do to such
-//! a folio then they do to one that is not mapped, as if reclaim had never mapped it, and reclaim
-//! looks at it again, under its lock, before it goes on.
+//! of its folios may not wait, the flush comes first, while all are locked. To others such a folio
+//! is one that nobody maps. Reclaim looks at it again, under its lock, before it goes on.
 //!
 //! What is freed is clean: it was not dirty by its PTEs either, so that no CPU can write to it. C
 //! flushes for those that may read it before its pages are free.

@@ -65,7 +65,8 @@ pub trait LazyfreeFoliosWalk: FoliosWalk {
 
 /// Unmaps the batch's swap-backed anonymous folios that the walk's page table maps, to swap:
 /// those that it has unmapped, if any. Folios that are pinned, or for whose swap entries there is
-/// no room, stay mapped by the PTEs that they had; the walk goes on all the same.
+/// no room, stay mapped, and the others are unmapped all the same. If the walk's own folio stays,
+/// its walk ends.
 ///
 /// # Examples
 ///

@@ -90,7 +90,8 @@ pub unsafe trait FoliosWalk: Sized {
     /// hands each folio the dirty bits of its own PTEs. Sees to it that no CPU uses the
     /// translations: by a flush for each piece without gaps, or by a note for
     /// `try_to_unmap_flush()`, which must come before pages are freed, and, if a PTE was dirty,
-    /// before I/O and before the folio is unlocked.
+    /// before I/O. A folio that may not wait is flushed for before it is unlocked
+    /// ([`crate::batch`]).
     ///
     /// C: `ttu_folios_clear()`, mm/rmap.c, by this series.
     ///
@@ -138,12 +139,12 @@ pub unsafe trait FoliosWalk: Sized {
 /// # Safety
 ///
 /// As of [`FoliosWalk`]: entries are counted, pages exclusive, and folios pinned, as the methods
-/// answer.
+/// answer. The walk's own folio is anonymous and swap-backed, so that those that
+/// [`FoliosWalk::find`] finds are in the swap cache.
 pub unsafe trait SwapFoliosWalk: FoliosWalk {
     /// Takes one swap count for each page, of neighbours in the swap cache for all or none: those
-    /// whose slots follow each other in a cluster. Returns the folios for which it did: that are in
-    /// the swap cache, and whose counts, and their neighbours', are below their maximum, or there
-    /// was memory for more.
+    /// whose slots follow each other in a cluster. Returns the folios for which it did: whose
+    /// counts, and their neighbours', are below their maximum, or there was memory for more.
     ///
     /// C: `ttu_folios_dup_swap()`, mm/rmap.c, by this series; it takes a cluster's lock once for
     /// neighbours.
@@ -225,7 +226,8 @@ impl<'w, W: FoliosWalk> FoundFolios<'w, W> {
         Some(Self { walk, set })
     }
 
-    /// Clears all their PTEs, for which there is one flush, at once or later.
+    /// Clears all their PTEs, and flushes for them, at once or later
+    /// ([`FoliosWalk::clear_flush`]).
     #[inline]
     pub fn clear(self) -> ClearedFolios<'w, W> {
         let Self { walk, set } = self;
@@ -262,7 +264,8 @@ pub struct CountedFolios<'w, W: SwapFoliosWalk> {
 }
 
 impl<'w, W: SwapFoliosWalk> CountedFolios<'w, W> {
-    /// Clears all their PTEs, for which there is one flush, at once or later.
+    /// Clears all their PTEs, and flushes for them, at once or later
+    /// ([`FoliosWalk::clear_flush`]).
     #[inline]
     pub fn clear(self) -> SwapFolios<'w, W> {
         let (walk, set) = (self.walk, self.set);

@@ -41,7 +41,8 @@
 //! * Unmapping it otherwise, copying it or writing it out begins with isolating it, which reclaim
 //!   has done: other reclaimers, migration, compaction, khugepaged. Splitting it wants nobody else
 //!   to have a reference, and reclaim has one. (Migration (`MIGRATE_ASYNC`), khugepaged and the
-//!   split put flushes off as well, each under the folio lock, and flush before they unlock.)
+//!   split put flushes off as well, each under the folio lock, and flush before they unlock what
+//!   they have unmapped.)
 //! * Memory failure, device-exclusive access, migration to a device, and KSM do not isolate it.
 //!   They do something only where it is mapped again, and flush at once, before the folio is
 //!   unlocked.

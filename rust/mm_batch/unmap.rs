@@ -374,7 +374,7 @@ impl<W: UnmapWalk> ClearedRun<W> {
 
     /// Maps all of the run again.
     ///
-    /// Four things are not as they were. The folio stays dirty if a PTE was. A flush that was put
+    /// Three things are not as they were. The folio stays dirty if a PTE was. A flush that was put
     /// off stays pending, and will flush more than it must. Each PTE becomes as young, and as
     /// dirty, as any of the run was. Write, soft-dirty and uffd bits are what they were: the run
     /// has them in common.

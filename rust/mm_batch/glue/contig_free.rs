@@ -92,8 +92,8 @@ unsafe impl ContigMm for PageAllocator {
         if ready > 0 {
             trace::run(CONTIG_FREE, ready, DONE);
         }
-        // SAFETY: C prepared the first `ready` pages, and stopped behind the next one, whose
-        // reference it dropped.
+        // SAFETY: C prepared the first `ready` pages, and stopped behind the next one, which is
+        // not owned any more: its reference was dropped, or preparing it failed.
         unsafe { pages.visited(ready) }
     }
 

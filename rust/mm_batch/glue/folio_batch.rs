@@ -31,28 +31,62 @@ use kernel::{
 
 /// A stop of an rmap walk, as the port of the folios that are mapped there.
 ///
+/// # Safety
+///
+/// While a value exists, what it returns is of a walk that runs in this task and has stopped at a
+/// page table, whose lock is held, and does not touch it. The folios of its batch are locked, and
+/// referenced by the caller; an rmap lock that keeps the VMA is held. No other value returns it.
+unsafe trait TtuStop {
+    fn ttu(&self) -> *mut bindings::ttu_folios;
+}
+
+/// A stop of a walk whose own folio is anonymous and swap-backed.
+///
 /// # Invariants
 ///
-/// For as long as it exists: `ttu` is of a walk that runs in this task and has stopped at a page
-/// table, whose lock is held, and does not touch it. The folios of its batch are locked, and
-/// referenced by the caller; an rmap lock that keeps the VMA is held. No other value refers to it.
+/// It is so, and `ttu` is what [`TtuStop`] says.
 struct TtuFolios {
     ttu: *mut bindings::ttu_folios,
 }
 
+// SAFETY: By the invariants.
+unsafe impl TtuStop for TtuFolios {
+    #[inline]
+    fn ttu(&self) -> *mut bindings::ttu_folios {
+        self.ttu
+    }
+}
+
+/// A stop of a walk whose own folio is of a file, of shmem, or lazyfree.
+///
+/// # Invariants
+///
+/// `ttu` is what [`TtuStop`] says.
+struct TtuOthers {
+    ttu: *mut bindings::ttu_folios,
+}
+
+// SAFETY: By the invariants.
+unsafe impl TtuStop for TtuOthers {
+    #[inline]
+    fn ttu(&self) -> *mut bindings::ttu_folios {
+        self.ttu
+    }
+}
+
 // SAFETY: The answers are C's, of the page table that it works on.
-unsafe impl FoliosWalk for TtuFolios {
+unsafe impl<T: TtuStop> FoliosWalk for T {
     #[inline]
     fn find(&mut self) -> Option<FolioSet> {
-        // SAFETY: By the invariants, the walk has stopped, and the page table lock is held.
-        FolioSet::new(unsafe { bindings::ttu_folios_find(self.ttu) })
+        // SAFETY: By the trait, the walk has stopped, and the page table lock is held.
+        FolioSet::new(unsafe { bindings::ttu_folios_find(self.ttu()) })
     }
 
     #[inline]
     unsafe fn clear_flush(&self, set: FolioSet) {
-        // SAFETY: By the method's requirement, they were found, and are mapped; by the invariants,
-        // the lock is held.
-        unsafe { bindings::ttu_folios_clear(self.ttu, set.bits()) }
+        // SAFETY: By the method's requirement, they were found, and are mapped; by the trait, the
+        // lock is held.
+        unsafe { bindings::ttu_folios_clear(self.ttu(), set.bits()) }
     }
 
     #[inline]
@@ -63,30 +97,31 @@ unsafe impl FoliosWalk for TtuFolios {
     #[inline]
     unsafe fn restore(&self, set: FolioSet) {
         // SAFETY: By the method's requirement, they are cleared, while rmap and references count
-        // their pages; by the invariants, the lock is held.
-        unsafe { bindings::ttu_folios_restore(self.ttu, set.bits()) }
+        // their pages; by the trait, the lock is held.
+        unsafe { bindings::ttu_folios_restore(self.ttu(), set.bits()) }
     }
 
     #[inline]
     unsafe fn end_mappings(&self, set: FolioSet) {
         // SAFETY: By the method's requirement, their mappings are gone and still counted; by the
-        // invariants, there is one more reference of each.
-        unsafe { bindings::ttu_folios_end(self.ttu, set.bits()) }
+        // trait, there is one more reference of each.
+        unsafe { bindings::ttu_folios_end(self.ttu(), set.bits()) }
     }
 
     #[inline]
     unsafe fn vanish(&self, set: FolioSet) {
         // SAFETY: By the method's requirement, they are cleared and still counted; by the
-        // invariants, there is one more reference of each.
-        unsafe { bindings::ttu_folios_vanish(self.ttu, set.bits()) }
+        // trait, there is one more reference of each.
+        unsafe { bindings::ttu_folios_vanish(self.ttu(), set.bits()) }
     }
 }
 
-// SAFETY: The answers are C's.
+// SAFETY: The answers are C's. By the invariants, the walk's own folio is anonymous and swap-backed.
 unsafe impl SwapFoliosWalk for TtuFolios {
     #[inline]
     unsafe fn dup_swap(&self, set: FolioSet) -> Option<FolioSet> {
-        // SAFETY: By the method's requirement, they were found; by the invariants, they are locked.
+        // SAFETY: By the method's requirement, they were found, so that they are in the swap cache;
+        // by the invariants, they are locked, and stay there.
         FolioSet::new(unsafe { bindings::ttu_folios_dup_swap(self.ttu, set.bits()) })
     }
 
@@ -99,7 +134,7 @@ unsafe impl SwapFoliosWalk for TtuFolios {
 
     #[inline]
     fn exclusive(&self, set: FolioSet) -> Option<FolioSet> {
-        // SAFETY: By the invariants, there are folios.
+        // SAFETY: By the invariants, `ttu` is there. Nothing else is read.
         FolioSet::new(unsafe { bindings::ttu_folios_exclusive(self.ttu, set.bits()) })
     }
 
@@ -135,7 +170,7 @@ unsafe impl SwapFoliosWalk for TtuFolios {
     }
 }
 
-impl LazyfreeFoliosWalk for TtuFolios {
+impl LazyfreeFoliosWalk for TtuOthers {
     #[inline]
     fn smp_rmb(&self) {
         barrier::smp_mb(barrier::Read);
@@ -197,7 +232,7 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_folios(ttu: *mut bindings::t
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_file_folios(ttu: *mut bindings::ttu_folios) -> u32 {
     // INVARIANT: By the function's requirement.
-    bits(unmap_file_folios(TtuFolios { ttu }))
+    bits(unmap_file_folios(TtuOthers { ttu }))
 }
 
 /// Unmaps the lazyfree folios of a batch that a page table maps.
@@ -214,7 +249,7 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_lazyfree_folios(
     ttu: *mut bindings::ttu_folios,
 ) -> u32 {
     // INVARIANT: By the function's requirement.
-    bits(unmap_lazyfree_folios(TtuFolios { ttu }))
+    bits(unmap_lazyfree_folios(TtuOthers { ttu }))
 }
 
 /// The batch of one call of `shrink_folio_list()`.
@@ -287,7 +322,7 @@ unsafe impl FolioBatch for LockedBatch {
 ///
 /// `ctx` is that of a call of `shrink_folio_list()` that is running in this task, which uses it
 /// again when this has returned. The folios of its batch are locked by this task, isolated,
-/// evictable, not under writeback, and not hugetlb.
+/// evictable, not under writeback, not hugetlb, not KSM's, and have no swap entry for a hole.
 ///
 /// Context: process context; the folios of the batch are locked, and no other of the list. Does not
 /// sleep.

@@ -211,7 +211,7 @@ unsafe impl PteTable for PteView {
         if !cfg!(CONFIG_ARM64_CONTPTE) {
             return NonZero::<u32>::MIN;
         }
-        // SAFETY: Only the entry's address counts.
+        // SAFETY: No memory is read: the entry's address counts, and the word.
         let hint = unsafe { bindings::mm_batch_pte_batch_hint(Self::ptep(at), pte.raw()) };
         NonZero::new(hint).unwrap_or(NonZero::<u32>::MIN)
     }
