@@ -4,8 +4,8 @@
 A step that boots is stamped by the kernel, the modules and programs of its guest, scripts, and our own modules without
 comments and documentation: not by sources. So a comment makes none of them stale, once the kernel was built and has
 turned out to be the same. KUnit's suites are linked into every kernel: of a step that does not run them, the kernel is
-the objects of which its image is linked, but for theirs. A step that reads prose, as lint does, is stamped by all of
-its files.
+the objects of which its image is linked, but for theirs. A step of user space is stamped by its sources without
+comments; one that reads prose, as lint does, or runs what is in it, as test does, by all of its files.
 
 report/full.json, which is tracked, says what passed with which hash, and of which sources each kernel was built.
 """
@@ -50,6 +50,9 @@ def code_of(path):
     text = path.read_bytes()
     if path.suffix == ".py":
         return without_documentation(text).encode()
+    if path.suffix == ".rs":
+        # Without lines that are comments.
+        return re.sub(rb"(?m)^\s*//.*\n", b"", text)
     if path.is_relative_to(TOP / "patches") and path.suffix == ".patch":
         # Without its message.
         return text[max(text.find(b"\ndiff --git"), 0):]

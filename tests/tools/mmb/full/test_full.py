@@ -96,6 +96,19 @@ class Stamps(unittest.TestCase):
                 self.build(image, image)
             self.assertEqual(self.state(), "stale", name)
 
+    def test_a_comment_is_of_who_reads_it(self):
+        """In user space, where sources count and no kernel."""
+        some = [steps.Step("s", "true", 1, files=("rust/",), prose=prose) for prose in (False, True)]
+
+        def changed(old, new):
+            before = [stamps.inputs(step, {}, "") for step in some]
+            self.change("rust/mm_batch/x.rs", old, new)
+            return [was != stamps.inputs(step, {}, "") for was, step in zip(before, some)]
+
+        self.assertEqual(changed("// one", "    //! two\n// three"), [False, True])
+        self.assertEqual(changed("fn f() {}", "fn f() {} // four"), [True, True])
+        self.assertEqual(changed("fn f() {}", "fn g() {}"), [True, True])
+
     def test_kunit_is_of_who_runs_it(self):
         """A suite that changes makes another image, of objects that are the same but for its own."""
         both = [self.STEP, replace(self.STEP, name="t", kunit=True)]
