@@ -155,6 +155,7 @@ def evaluate(arch, scale):
         f", workers of {stress_mib()} MiB" if stress_mib() != STRESS_MIB else "")
     fetch(arch, selected)
     build, steps = staged_build(arch, "evaluate", payload.STEP | {run_step: seconds})
+    known, selected = rows.countable(build, known), rows.countable(build, selected)
     modules, programs = payload.modules(build, steps), payload.workloads(build)
     frames = stack.stack(build)
     steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
@@ -179,7 +180,6 @@ def evaluate(arch, scale):
     where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
     write_atomically(where / "results.json", json.dumps(data, indent=1) + "\n")
     write_atomically(where / "report.md", report.markdown(build, lines, data, clock))
-    boots.forget()
     print(report.console(lines, config))
     if wall and (sure := sure_of(lines)):
         print(f"\n{sure}")
@@ -187,4 +187,6 @@ def evaluate(arch, scale):
         print(f"\n{stack.said(frames)}")
     say(f"written: {where}/results.json, report.md")
     of_rows = [problem for line in lines for problem in line.problems(not wall, config)]
+    # What was measured is judged: another run is to measure anew.
+    boots.forget()
     return verdict.judged([*of_rows, *stack.problems(frames, config)])

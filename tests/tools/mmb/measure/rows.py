@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from ..base.errors import Error
+from ..base.errors import Error, say
 from ..paths import PATHS
 from ..paths.model import NONE, mib
 from ..guest import initrd
@@ -14,6 +14,8 @@ ROWS = [row for path in PATHS.values() for row in path.rows]
 NOISE_LIMIT = 0.005
 # Of runs of a row that counts, off and rust in turn.
 PAIRS = 5
+# What the kernel counts for a row only if an option is set: as of /proc/vmstat, which has no such line otherwise.
+COUNTED_BY = {"interrupts_per_page": "CONFIG_DEBUG_TLBFLUSH"}
 # Whose figures the limits are of that are neither against C nor against off.
 LIMITS_ARCH = "x86_64"
 
@@ -27,6 +29,18 @@ def known(arch, scale):
     return found if arch == LIMITS_ARCH else [
         replace(row, not_above=NONE if row.x86_alone else row.not_above, gains=NONE, more_gains={}, aim=None)
         for row in found]
+
+
+def countable(build, selected):
+    """Those of these rows for which the kernel counts what they count; says which it does not."""
+    lacks = {metric: symbol for metric, symbol in COUNTED_BY.items() if build.symbol(symbol) != "y"}
+    left_out = [row for row in selected if any(counter.metric in lacks for counter in row.counters)]
+    if left_out:
+        why = f"{', '.join(lacks.values())} is not set: {', '.join(row.workload for row in left_out)}"
+        if left_out == selected:
+            raise Error(f"no row is left, as {why}", "choose others by ROW=")
+        say(f"  left out, as {why}")
+    return [row for row in selected if row not in left_out]
 
 
 def modes_of(row, config):

@@ -345,6 +345,21 @@ class Verdict(unittest.TestCase):
             self.assertEqual(self.evaluated(config, 59e6, frames)[0], code, bytes_)
 
 
+class Countable(unittest.TestCase):
+    """Rows that count what a kernel may not count."""
+
+    def test_rows_are_left_out_by_name(self):
+        none, some = mock.Mock(symbol={}.get), mock.Mock(symbol={"CONFIG_DEBUG_TLBFLUSH": "y"}.get)
+        self.assertEqual(rows.countable(some, rows.ROWS), rows.ROWS)
+        with mock.patch.object(rows, "say") as said:
+            left = rows.countable(none, rows.ROWS)
+        out = [row for row in rows.ROWS if row not in left]
+        self.assertLessEqual({"victim-4cpu", "file-pageout-4cpu"}, {row.workload for row in out})
+        self.assertIn("CONFIG_DEBUG_TLBFLUSH is not set: ", said.call_args.args[0])
+        with self.assertRaisesRegex(Error, "no row is left"):
+            rows.countable(none, out)
+
+
 class Interrupted(unittest.TestCase):
     """A run whose last boot fails, and the next one."""
 

@@ -95,6 +95,18 @@ class Timed(unittest.TestCase):
             "w: Rust/off 4.100 is above 4.00 + 0.00% noise", "w: off/Rust 0.24 is below 4",
             "w: off/Rust of n 3.90 is below 4"])
 
+    def test_off_has_none(self):
+        """A row that counts what did not happen."""
+        values = {name: {"off": [0.0] * 5, "rust": [0.0] * 5} for name in ("rate", "flushes", "oom_kills", "scanned")}
+        self.assertEqual(list(verdict.Line(COUNTING, values, "short").problems(True)), [])
+
+    def test_what_a_short_run_has_too_few_of(self):
+        scanned = [2.0] * 5, [9.0] * 5
+        with mock.patch.object(verdict, "OF_FULL_RUNS", {"scanned"}):
+            self.assertEqual([len(list(counted(scanned=scanned, scale=scale).problems(True)))
+                              for scale in ("short", "full")], [0, 1])
+        self.assertEqual(len(list(counted(scanned=scanned, scale="short").problems(True))), 1)
+
     def test_wall_time_has_no_limits(self):
         (line,), _ = verdict.lines_of([ROW], console(off=[100], c=[100, 110], rust=[200]), "release")
         self.assertEqual(list(line.problems(False, "release")), [])
