@@ -116,7 +116,7 @@ unsafe impl<T: TtuStop> FoliosWalk for T {
     }
 }
 
-// SAFETY: The answers are C's. By the invariants, the walk's own folio is anonymous and swap-backed.
+// SAFETY: The answers are C's. By the invariants, the walk's own folio is swap-backed, anonymous.
 unsafe impl SwapFoliosWalk for TtuFolios {
     #[inline]
     unsafe fn dup_swap(&self, set: FolioSet) -> Option<FolioSet> {
