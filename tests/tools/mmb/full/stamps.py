@@ -139,7 +139,8 @@ def inputs(step, kernels, sources):
         known = kernels.get(name)
         if not known or known["sources"] != sources:
             return None
-        digest.update(known[RUNS[not step.kunit]].encode())
+        with_kunit, without = RUNS
+        digest.update(known[with_kunit if step.kunit else without].encode())
     for source in judging(step.judges):
         digest.update(f"\0{source.name}\0".encode() + code_of(source))
     digest.update(hash_of(step.files, step.prose).encode())

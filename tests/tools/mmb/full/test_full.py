@@ -240,9 +240,9 @@ class Rebuilt(unittest.TestCase):
         done = subprocess.run([sys.executable, "-m", "mmb", "kernel"], cwd=top, capture_output=True, text=True,
                               env=os.environ | {"PYTHONPATH": f"{top}/tests/tools"})
         self.assertEqual(done.returncode, 0, done.stderr)
-        image = pathlib.Path(done.stdout.split()[-1])
-        out = image.parents[len(pathlib.Path(IMAGES["x86_64"]).parents) - 1]
-        return [image.read_bytes()], [path.read_bytes() for path in stamps.objects(out)]
+        image = done.stdout.split()[-1]
+        out = pathlib.Path(image.removesuffix(IMAGES["x86_64"]))
+        return [pathlib.Path(image).read_bytes()], [path.read_bytes() for path in stamps.objects(out)]
 
     def test_what_changes(self):
         before = self.build(TOP)

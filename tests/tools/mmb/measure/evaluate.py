@@ -145,6 +145,7 @@ def sure_of(lines):
 
 def evaluate(arch, scale):
     known, selected = asked(arch, scale)
+    every = len(selected) == len(known)
     # Before the tree can change under a long run.
     measured = report.commit()
     wall, config = kvm(), configuration()
@@ -155,10 +156,10 @@ def evaluate(arch, scale):
         f", workers of {stress_mib()} MiB" if stress_mib() != STRESS_MIB else "")
     fetch(arch, selected)
     build, steps = staged_build(arch, "evaluate", payload.STEP | {run_step: seconds})
-    known, selected = rows.countable(build, known), rows.countable(build, selected)
+    selected = rows.countable(build, selected)
     modules, programs = payload.modules(build, steps), payload.workloads(build)
     frames = stack.stack(build)
-    steps.start(run_step, f"booting, {len(selected)} rows, {total} runs")
+    steps.start(run_step, f"booting, {len(selected)} rows, {all_runs(selected, config, runs)} runs")
     folder = build.base.work / f"{build.out.name}-evaluate"
     boots = Boots(build, modules, programs, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
@@ -175,7 +176,7 @@ def evaluate(arch, scale):
     data = report.results(build, measured, lines, scale, clock) | {"stack": frames}
     # Only the whole table of a configuration with a name is worth keeping. But for x86_64's release, it may be short.
     release = config == "release"
-    tracked = (scale == "full" or not release or arch != "x86_64") and len(selected) == len(known) and not wall and not any(
+    tracked = (scale == "full" or not release or arch != "x86_64") and every and not wall and not any(
         os.environ.get(name) for name in ("EXTRA_CONFIG", "RECLAIM_MIB", "STRESS_MIB", "KDIR"))
     where = TOP / "report" / (arch if release else f"{arch}-{config}") if tracked else folder
     write_atomically(where / "results.json", json.dumps(data, indent=1) + "\n")
