@@ -29,64 +29,32 @@ use kernel::{
     sync::barrier, //
 };
 
-/// A stop of an rmap walk, as the port of the folios that are mapped there.
-///
-/// # Safety
-///
-/// While a value exists, what it returns is of a walk that runs in this task and has stopped at a
-/// page table, whose lock is held, and does not touch it. The folios of its batch are locked, and
-/// referenced by the caller; an rmap lock that keeps the VMA is held. No other value returns it.
-unsafe trait TtuStop {
-    fn ttu(&self) -> *mut bindings::ttu_folios;
-}
-
-/// A stop of a walk whose own folio is anonymous and swap-backed.
+/// A stop of an rmap walk, as the port of the folios that are mapped there; `TO_SWAP` if the walk's
+/// own folio is anonymous and swap-backed, and not of a file, of shmem, or lazyfree.
 ///
 /// # Invariants
 ///
-/// It is so, and `ttu` is what [`TtuStop`] says.
-struct TtuFolios {
+/// If `TO_SWAP`, that folio is so. `ttu` is of a walk that runs in this task and has stopped at a
+/// page table, whose lock is held, and does not touch it while this value exists. The folios of
+/// its batch are locked, and referenced by the caller; an rmap lock that keeps the VMA is held. No
+/// other value refers to it.
+struct TtuFolios<const TO_SWAP: bool> {
     ttu: *mut bindings::ttu_folios,
-}
-
-// SAFETY: By the invariants.
-unsafe impl TtuStop for TtuFolios {
-    #[inline]
-    fn ttu(&self) -> *mut bindings::ttu_folios {
-        self.ttu
-    }
-}
-
-/// A stop of a walk whose own folio is of a file, of shmem, or lazyfree.
-///
-/// # Invariants
-///
-/// `ttu` is what [`TtuStop`] says.
-struct TtuOthers {
-    ttu: *mut bindings::ttu_folios,
-}
-
-// SAFETY: By the invariants.
-unsafe impl TtuStop for TtuOthers {
-    #[inline]
-    fn ttu(&self) -> *mut bindings::ttu_folios {
-        self.ttu
-    }
 }
 
 // SAFETY: The answers are C's, of the page table that it works on.
-unsafe impl<T: TtuStop> FoliosWalk for T {
+unsafe impl<const TO_SWAP: bool> FoliosWalk for TtuFolios<TO_SWAP> {
     #[inline]
     fn find(&mut self) -> Option<FolioSet> {
-        // SAFETY: By the trait, the walk has stopped, and the page table lock is held.
-        FolioSet::new(unsafe { bindings::ttu_folios_find(self.ttu()) })
+        // SAFETY: By the invariants, the walk has stopped, and the page table lock is held.
+        FolioSet::new(unsafe { bindings::ttu_folios_find(self.ttu) })
     }
 
     #[inline]
     unsafe fn clear_flush(&self, set: FolioSet) {
-        // SAFETY: By the method's requirement, they were found, and are mapped; by the trait, the
-        // lock is held.
-        unsafe { bindings::ttu_folios_clear(self.ttu(), set.bits()) }
+        // SAFETY: By the method's requirement, they were found, and are mapped; by the invariants,
+        // the lock is held.
+        unsafe { bindings::ttu_folios_clear(self.ttu, set.bits()) }
     }
 
     #[inline]
@@ -97,27 +65,27 @@ unsafe impl<T: TtuStop> FoliosWalk for T {
     #[inline]
     unsafe fn restore(&self, set: FolioSet) {
         // SAFETY: By the method's requirement, they are cleared, while rmap and references count
-        // their pages; by the trait, the lock is held.
-        unsafe { bindings::ttu_folios_restore(self.ttu(), set.bits()) }
+        // their pages; by the invariants, the lock is held.
+        unsafe { bindings::ttu_folios_restore(self.ttu, set.bits()) }
     }
 
     #[inline]
     unsafe fn end_mappings(&self, set: FolioSet) {
         // SAFETY: By the method's requirement, their mappings are gone and still counted; by the
-        // trait, there is one more reference of each.
-        unsafe { bindings::ttu_folios_end(self.ttu(), set.bits()) }
+        // invariants, there is one more reference of each.
+        unsafe { bindings::ttu_folios_end(self.ttu, set.bits()) }
     }
 
     #[inline]
     unsafe fn vanish(&self, set: FolioSet) {
         // SAFETY: By the method's requirement, they are cleared and still counted; by the
-        // trait, there is one more reference of each.
-        unsafe { bindings::ttu_folios_vanish(self.ttu(), set.bits()) }
+        // invariants, there is one more reference of each.
+        unsafe { bindings::ttu_folios_vanish(self.ttu, set.bits()) }
     }
 }
 
 // SAFETY: The answers are C's. By the invariants, the walk's own folio is swap-backed, anonymous.
-unsafe impl SwapFoliosWalk for TtuFolios {
+unsafe impl SwapFoliosWalk for TtuFolios<true> {
     #[inline]
     unsafe fn dup_swap(&self, set: FolioSet) -> Option<FolioSet> {
         // SAFETY: By the method's requirement, they were found, so that they are in the swap cache;
@@ -170,7 +138,7 @@ unsafe impl SwapFoliosWalk for TtuFolios {
     }
 }
 
-impl LazyfreeFoliosWalk for TtuOthers {
+impl LazyfreeFoliosWalk for TtuFolios<false> {
     #[inline]
     fn smp_rmb(&self) {
         barrier::smp_mb(barrier::Read);
@@ -217,7 +185,7 @@ fn bits(unmapped: Option<FolioSet>) -> u32 {
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_folios(ttu: *mut bindings::ttu_folios) -> u32 {
     // INVARIANT: By the function's requirement.
-    bits(unmap_anon_folios(TtuFolios { ttu }))
+    bits(unmap_anon_folios(TtuFolios::<true> { ttu }))
 }
 
 /// Unmaps the folios of files, or of shmem, of a batch that a page table maps.
@@ -232,7 +200,7 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_anon_folios(ttu: *mut bindings::t
 #[export]
 pub(crate) unsafe extern "C" fn mm_batch_unmap_file_folios(ttu: *mut bindings::ttu_folios) -> u32 {
     // INVARIANT: By the function's requirement.
-    bits(unmap_file_folios(TtuOthers { ttu }))
+    bits(unmap_file_folios(TtuFolios::<false> { ttu }))
 }
 
 /// Unmaps the lazyfree folios of a batch that a page table maps.
@@ -249,7 +217,7 @@ pub(crate) unsafe extern "C" fn mm_batch_unmap_lazyfree_folios(
     ttu: *mut bindings::ttu_folios,
 ) -> u32 {
     // INVARIANT: By the function's requirement.
-    bits(unmap_lazyfree_folios(TtuOthers { ttu }))
+    bits(unmap_lazyfree_folios(TtuFolios::<false> { ttu }))
 }
 
 /// The batch of one call of `shrink_folio_list()`.
