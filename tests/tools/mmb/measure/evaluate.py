@@ -83,7 +83,7 @@ class Boots:
                     count(line)
             else:
                 printed = rows.done(self.build, console, job, self.modules, self.programs, kind.debian, on_line=count,
-                                    timeout=int(120 + 10 * seconds_of(some, config, scale, runs) * longer), **guest)
+                                    timeout=int(120 + 20 * seconds_of(some, config, scale, runs) * longer), **guest)
             found, missing = verdict.lines_of(some, printed, config, scale)
             wanted, lost = all_runs(some, config, runs), sum(left[row.workload] for row in some)
             if missing or lost:
@@ -159,7 +159,7 @@ def evaluate(arch, scale):
     selected = rows.countable(build, selected)
     modules, programs = payload.modules(build, steps), payload.workloads(build)
     frames = stack.stack(build)
-    steps.start(run_step, f"booting, {len(selected)} rows, {all_runs(selected, config, runs)} runs")
+    steps.start(run_step, f"booting, {len(selected)} rows")
     folder = build.base.work / f"{build.out.name}-evaluate"
     boots = Boots(build, modules, programs, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}

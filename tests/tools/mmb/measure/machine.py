@@ -103,15 +103,19 @@ def bench(*arguments, check=False):
 WORKLOADS = {"remote": remote, "victim": victim, "bench": bench}
 
 
+def mode_of(path):
+    return (MODES / path).read_text().strip()
+
+
 def set_mode(path, mode):
     put_text(MODES / path, mode)
-    if (now := (MODES / path).read_text().strip()) != mode:
+    if (now := mode_of(path)) != mode:
         raise Error(f"the mode of {path} is {now}, and not {mode}", "let nothing else set it meanwhile")
 
 
 def run(row, mode, check):
     """One run of a row: metric -> value. Rows of other paths find this path's mode as it was."""
-    before = (MODES / row.path).read_text().strip()
+    before = mode_of(row.path)
     set_mode(row.path, mode)
     try:
         what, *arguments = row.command.split()
@@ -278,6 +282,8 @@ def results(runs, swap, passes):
         "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20, "swap": swap, "passes": passes,
         "governor": first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "lru_gen": first_line("/sys/kernel/mm/lru_gen/enabled"), "command_line": first_line("/proc/cmdline"),
+        # Of what a row does not set.
+        "modes": {path: mode_of(path) for path in PATHS},
         "results": [entry for metric, line in metrics for entry in timing.entries(line, metric)],
         "ratios": [entry for line in runs.lines() for entry in timing.quotients(line)],
         "left_out": {row.workload: why for row, why in runs.left_out.items()},

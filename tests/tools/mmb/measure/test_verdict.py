@@ -102,10 +102,11 @@ class Timed(unittest.TestCase):
 
     def test_what_a_short_run_has_too_few_of(self):
         scanned = [2.0] * 5, [9.0] * 5
-        with mock.patch.object(verdict, "OF_FULL_RUNS", {"scanned"}):
-            self.assertEqual([len(list(counted(scanned=scanned, scale=scale).problems(True)))
-                              for scale in ("short", "full")], [0, 1])
         self.assertEqual(len(list(counted(scanned=scanned, scale="short").problems(True))), 1)
+        counters = [dataclasses.replace(counter, full_only=True) for counter in COUNTING.counters]
+        row = dataclasses.replace(COUNTING, counters=counters)
+        self.assertEqual([len(list(verdict.Line(row, counted(scanned=scanned).values, scale).problems(True)))
+                          for scale in ("short", "full")], [0, 1])
 
     def test_wall_time_has_no_limits(self):
         (line,), _ = verdict.lines_of([ROW], console(off=[100], c=[100, 110], rust=[200]), "release")

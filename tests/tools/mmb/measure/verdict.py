@@ -27,10 +27,6 @@ def percent(value):
     return "-" if value is None else f"{value:+.1f} %"
 
 
-# A short run of stress-ng goes through its lists once, twice or three times, by chance.
-OF_FULL_RUNS = {"scanned_per_stolen"}
-
-
 def change(off, rust):
     """In % of off, or None where that had none."""
     return 100 * (rust / off - 1) if off else None
@@ -103,7 +99,7 @@ class Line:
             if at_most is not None and rust > at_most:
                 yield f"{name}: {counter.metric} {plain(rust)} is above {plain(at_most)}"
             most = max(self.values[counter.metric]["off"])
-            if (not_above is not None and (self.scale == "full" or counter.metric not in OF_FULL_RUNS)
+            if (not_above is not None and (self.scale == "full" or not counter.full_only)
                     and rust > max(not_above * off, most, counter.least)):
                 yield (f"{name}: {counter.metric} {plain(rust)} is above {not_above:.2f} of off's {plain(off)}, of "
                        f"which the highest is {plain(most)}")

@@ -85,6 +85,7 @@ class Counter:
     # Rust/off at most. What is within off's own runs is not above, nor what is below `least`, of which too few happen.
     not_above: Limits = NONE
     least: float = 0
+    full_only: bool = False  # above is judged with SCALE=full alone
 
 
 @dataclass(frozen=True)
