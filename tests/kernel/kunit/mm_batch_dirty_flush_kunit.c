@@ -16,13 +16,6 @@ static int flush_init(struct kunit *test)
 	return dirty_flush_begin(test, param->mode);
 }
 
-static bool batched(struct kunit *test)
-{
-	const struct mode_param *param = test->param_value;
-
-	return param->mode != MM_BATCH_OFF;
-}
-
 /* One flush for each batch, or for each folio where there is none. */
 static void expect_flushes(struct kunit *test, const unsigned int *pages, unsigned int count)
 {

@@ -32,6 +32,13 @@ static const struct mode_param batch_modes[] __maybe_unused = {
 	{ "rust", MM_BATCH_RUST },
 };
 
+static inline bool batched(struct kunit *test)
+{
+	const struct mode_param *param = test->param_value;
+
+	return param->mode != MM_BATCH_OFF;
+}
+
 static struct kunit *dirty_flush_test;
 
 static void note_batch(void *data, enum mm_batch_run_path path, unsigned long nr_pages,
@@ -144,6 +151,24 @@ static inline int folio_batch_begin(struct kunit *test)
 	if (!error)
 		mm_batch_folio_batch_set_mode(param->mode);
 	return error;
+}
+
+/* Folios of one page each, which one VMA maps, one behind the other. */
+static inline void map_neighbours(struct kunit *test, unsigned int nr)
+{
+	struct dirty_flush_kunit *k = test->priv;
+
+	k->stride = PAGE_SIZE;
+	map_many_dirty(test, nr, 0, false);
+}
+
+static inline void expect_contents(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < k->nr; i++)
+		expect_dirty_content(test, &k->folios[i], false);
 }
 
 /* Also where a test was aborted, or has not begun. */

@@ -9,22 +9,6 @@
 
 KUNIT_ARRAY_PARAM_DESC(batch_mode, batch_modes, name);
 
-static bool batched(struct kunit *test)
-{
-	const struct mode_param *param = test->param_value;
-
-	return param->mode != MM_BATCH_OFF;
-}
-
-/* Folios of one page each, which one VMA maps, one behind the other. */
-static void map_neighbours(struct kunit *test, unsigned int nr)
-{
-	struct dirty_flush_kunit *k = test->priv;
-
-	k->stride = PAGE_SIZE;
-	map_many_dirty(test, nr, 0, false);
-}
-
 /* Nothing was owed for a folio that was unlocked, or written, or freed, and nothing is now. */
 static void expect_flushed_in_time(struct kunit *test)
 {
@@ -64,15 +48,6 @@ static void expect_gone(struct kunit *test, const struct dirty_folio *first, uns
 		KUNIT_EXPECT_PTR_EQ_MSG(test, got->written[i], first[i].folio, "folio %u", i);
 		KUNIT_EXPECT_TRUE_MSG(test, first[i].freed, "folio %u", i);
 	}
-}
-
-static void expect_contents(struct kunit *test)
-{
-	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i;
-
-	for (i = 0; i < k->nr; i++)
-		expect_dirty_content(test, &k->folios[i], false);
 }
 
 /* Batches that are full, or not, or the only one. */
@@ -446,78 +421,6 @@ static void test_batch_page_cache(struct kunit *test)
 	}
 }
 
-/* Who has page tables of its own for an mm: what it is told will be cleared. */
-struct told {
-	struct mmu_notifier notifier;
-	struct task_struct *task;
-	DECLARE_BITMAP(pages, MAX_DIRTY);
-	unsigned int nr, nr_twice, nr_outside, nr_may_block;
-};
-
-static int note_told(struct mmu_notifier *notifier, const struct mmu_notifier_range *range)
-{
-	struct told *told = container_of(notifier, struct told, notifier);
-	unsigned long addr;
-
-	if (current != told->task)
-		return 0;
-	told->nr++;
-	told->nr_may_block += mmu_notifier_range_blockable(range);
-	for (addr = range->start; addr < range->end; addr += PAGE_SIZE) {
-		const unsigned long i = (addr - SZ_1G) / PAGE_SIZE;
-
-		if (i >= MAX_DIRTY)
-			told->nr_outside++;
-		else if (__test_and_set_bit(i, told->pages))
-			told->nr_twice++;
-	}
-	return 0;
-}
-
-static const struct mmu_notifier_ops told_ops = {
-	.invalidate_range_start = note_told,
-};
-
-/*
- * It is told of what goes, once, and of nothing that stays: neighbours on the list by one range.
- * A batch must not make it wait.
- */
-static void test_batch_notifier(struct kunit *test)
-{
-	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
-	/* Of every ten folios, from the first: how many are on the list. */
-	const unsigned int nr = 60, of = 10, together = 4;
-	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i, listed = 0;
-
-	KUNIT_ASSERT_NOT_NULL(test, told);
-	map_neighbours(test, nr);
-	for (i = 0; i < nr; i++) {
-		if (i % of >= together)
-			continue;
-		swap(k->folios[listed], k->folios[i]);
-		listed++;
-	}
-	told->task = current;
-	told->notifier.ops = &told_ops;
-	KUNIT_ASSERT_EQ(test, mmu_notifier_register(&told->notifier, current->mm), 0);
-	reclaim_list(test, k->folios, listed);
-	mmu_notifier_unregister(&told->notifier, current->mm);
-
-	KUNIT_EXPECT_EQ(test, k->got.nr_reclaimed, listed);
-	/* A batch ends early where the task is to be rescheduled. */
-	KUNIT_EXPECT_GE(test, told->nr, batched(test) ? listed / together : listed);
-	KUNIT_EXPECT_LE(test, told->nr, batched(test) ? listed / 2 : listed);
-	KUNIT_EXPECT_EQ(test, told->nr_may_block, batched(test) ? 0 : told->nr);
-	KUNIT_EXPECT_EQ(test, told->nr_twice, 0);
-	KUNIT_EXPECT_EQ(test, told->nr_outside, 0);
-	for (i = 0; i < nr; i++)
-		KUNIT_EXPECT_EQ_MSG(test, test_bit(i, told->pages), i % of < together,
-				    "page %u", i);
-	expect_contents(test);
-	unmap_dirty(test);
-}
-
 static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_lists, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_rescheduled, batch_mode_gen_params),
@@ -529,7 +432,6 @@ static struct kunit_case folio_batch_cases[] = {
 	KUNIT_CASE_PARAM(test_batch_and_dirty_flush, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_taken_back, batch_mode_gen_params),
 	KUNIT_CASE_PARAM(test_batch_page_cache, batch_mode_gen_params),
-	KUNIT_CASE_PARAM(test_batch_notifier, batch_mode_gen_params),
 	{}
 };
 

@@ -141,7 +141,7 @@ PATH = Path(
            timed("anon-4k-forked", "anon", "mix", "reclaim-forked", gain=1.25),
            timed("ext4-4k-reclaim", "file", how="reclaim")),
     suites=(),
-    suites_late=(KUNIT, f"{KUNIT}_stat", f"{KUNIT}_steps"),
+    suites_late=(KUNIT, f"{KUNIT}_notifier", f"{KUNIT}_stat", f"{KUNIT}_steps"),
     conditions={f"{KUNIT}.test_batch_{case}": "2cpu" for case in WITH_TWO_CPUS} |
                {f"{KUNIT}_steps.test_{case}": "2cpu" for case in ("flush_of_prot_none", "release_of_large")},
     thp_swap=(f"{KUNIT}.test_batch_mixed", f"{KUNIT}_stat.test_statistics"),
