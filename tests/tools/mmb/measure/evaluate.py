@@ -163,11 +163,11 @@ def evaluate(arch, scale):
     folder = build.base.work / f"{build.out.name}-evaluate"
     boots = Boots(build, modules, programs, folder, steps)
     found = {line.row: line for line in boots.run(selected, scale, runs, 1)}
-    # What is too noisy is run again, with longer loops and in a boot of its own.
+    # What is too noisy for its limits is run again, with longer loops and in a boot of its own.
     for longer in () if wall else (4, 16):
-        noisy = [row for row in selected if found[row].noise > rows.NOISE_LIMIT]
+        noisy = [row for row in selected if found[row].too_noisy(config)]
         if noisy:
-            say(f"  noise above {rows.NOISE_LIMIT:.1%}: {', '.join(r.workload for r in noisy)}; again, {longer} times as long")
+            say(f"  too noisy for their limits: {', '.join(r.workload for r in noisy)}; again, {longer} times as long")
             found.update((line.row, line) for line in boots.run(noisy, scale, runs, longer))
     steps.done()
 

@@ -72,17 +72,18 @@ class Line:
             if gain and (ratio := self.ratio("off", "rust", metric)):
                 yield metric, ratio, gain
 
-    def undecided(self, config):
+    def too_noisy(self, config):
         """Whether noise could be what meets a limit, or what does not."""
-        return (any(ratio > limit * (1 - self.noise) for _, _, ratio, limit in self.at_most(config)) or
-                any(ratio < gain * (1 + self.noise) for _, ratio, gain in self.at_least(config)))
+        undecided = (any(ratio > limit * (1 - self.noise) for _, _, ratio, limit in self.at_most(config)) or
+                     any(ratio < gain * (1 + self.noise) for _, ratio, gain in self.at_least(config)))
+        return self.noise > NOISE_LIMIT and undecided
 
     def problems(self, judged, config="release"):
         """What is not met, by the limits of a configuration. None is for wall time, which is not judged."""
         if not judged:
             return
         row, name, noise = self.row, self.row.workload, f"{self.noise:.2%}"
-        if self.noise > NOISE_LIMIT and self.undecided(config):
+        if self.too_noisy(config):
             yield f"{name}: noise {noise} is above {NOISE_LIMIT:.1%}; run it with longer loops"
         for under, head, ratio, limit in self.at_most(config):
             slack = getattr(row.slack, config) if under == "c" else None
