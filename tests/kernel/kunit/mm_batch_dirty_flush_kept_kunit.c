@@ -40,13 +40,11 @@ static void expect_kept(struct kunit *test, struct dirty_folio *kept, const stru
 static void expect_gone(struct kunit *test, struct dirty_folio *kept)
 {
 	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i;
 
 	reclaim_list(test, kept, 1);
 	KUNIT_EXPECT_EQ(test, k->got.nr_written, 1);
 	KUNIT_ASSERT_TRUE(test, kept->freed);
-	for (i = 0; i < k->nr; i++)
-		expect_dirty_content(test, &k->folios[i], false);
+	expect_contents(test);
 	unmap_dirty(test);
 }
 

@@ -248,7 +248,6 @@ static void test_dirty_split(struct kunit *test)
 	static const unsigned int batches[] = { 2 };
 	const unsigned int within = 10, pages = 1 + (1 << ORDER) + 1;
 	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i;
 
 	have_other_cpu(test);
 	map_dirty(test, 0, false);
@@ -263,8 +262,7 @@ static void test_dirty_split(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k->got.nr_swapped, 1 + within + 1);
 	KUNIT_EXPECT_EQ(test, k->got.stat.nr_activate[0], 0);
 	KUNIT_EXPECT_FALSE(test, k->got.pending_at_write);
-	for (i = 0; i < k->nr; i++)
-		expect_dirty_content(test, &k->folios[i], false);
+	expect_contents(test);
 	unmap_dirty(test);
 }
 

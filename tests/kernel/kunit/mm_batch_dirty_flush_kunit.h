@@ -162,15 +162,6 @@ static inline void map_neighbours(struct kunit *test, unsigned int nr)
 	map_many_dirty(test, nr, 0, false);
 }
 
-static inline void expect_contents(struct kunit *test)
-{
-	struct dirty_flush_kunit *k = test->priv;
-	unsigned int i;
-
-	for (i = 0; i < k->nr; i++)
-		expect_dirty_content(test, &k->folios[i], false);
-}
-
 /* Also where a test was aborted, or has not begun. */
 static inline void dirty_flush_exit(struct kunit *test)
 {
@@ -283,6 +274,15 @@ static inline void expect_written(struct kunit *test, const struct dirty_folio *
 	KUNIT_ASSERT_EQ(test, got->nr_written, nr);
 }
 
+static inline void expect_contents(struct kunit *test)
+{
+	struct dirty_flush_kunit *k = test->priv;
+	unsigned int i;
+
+	for (i = 0; i < k->nr; i++)
+		expect_dirty_content(test, &k->folios[i], false);
+}
+
 /* All were, and nothing else became of any. */
 static inline void expect_all_written(struct kunit *test)
 {
@@ -299,8 +299,7 @@ static inline void expect_all_written(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, got->stat.nr_activate[0], 0);
 	KUNIT_EXPECT_EQ(test, got->stat.nr_activate[1], 0);
 	KUNIT_EXPECT_EQ(test, got->stat.nr_unmap_fail, 0);
-	for (i = 0; i < k->nr; i++)
-		expect_dirty_content(test, &k->folios[i], false);
+	expect_contents(test);
 }
 
 /* These batches were flushed for, each once. */

@@ -299,8 +299,7 @@ static void test_locked_vma(struct kunit *test)
 	const unsigned int nr = 6;
 	unsigned int i;
 
-	k->stride = PAGE_SIZE;
-	map_many_dirty(test, nr, 0, false);
+	map_neighbours(test, nr);
 	vma = vma_lookup(current->mm, k->folios[0].addr);
 	mmap_write_lock(current->mm);
 	vma_start_write(vma);
@@ -417,8 +416,7 @@ static void test_touched(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, page_counter_read(&memcg->swap) - before, nr - stays);
 	/* The tasks of the guest have pages there now. */
 	k->free_slots = get_nr_swap_pages() + page_counter_read(&memcg->swap) - before;
-	for (i = 0; i < nr; i++)
-		expect_dirty_content(test, &k->folios[i], false);
+	expect_contents(test);
 	unmap_dirty(test);
 }
 

@@ -24,8 +24,7 @@ static void test_isolate_unevictable(struct kunit *test)
 	LIST_HEAD(isolated);
 	unsigned int i;
 
-	k->stride = PAGE_SIZE;
-	map_many_dirty(test, 3, 0, false);
+	map_neighbours(test, 3);
 	lru_add_drain();
 	change_lru(test, &k->folios[1], folio_set_mlocked);
 	lru_add_drain();
@@ -248,8 +247,7 @@ static void test_contended(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, holder);
 	mm_batch_folio_batch_set_mode(MM_BATCH_RUST);
 	/* These have one lock, and each of the others has its own. */
-	k->stride = PAGE_SIZE;
-	map_many_dirty(test, nr, 0, false);
+	map_neighbours(test, nr);
 	k->stride = 0;
 	map_many_dirty(test, nr, 0, false);
 	holder->other = current;
