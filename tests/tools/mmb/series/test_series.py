@@ -128,7 +128,7 @@ class Series(Toy):
         found = {name: make() for name, make in parts.PARTS.items()}
         self.assertEqual({name: (of(part.own), len(part.own), of(part.below), len(part.below))
                           for name, part in found.items() if name != "folio_batch"},
-                         {"fixes": (["fixes"], 9, [], 0), "selftests": (["fixes"], 2, [], 0),
+                         {"fixes": (["fixes"], 10, [], 0), "selftests": (["fixes"], 2, [], 0),
                           "reclaim_c": (["reclaim_c"], 2, [], 0), "better_c": (["better_c"], 2, [], 0),
                           "contig_free_c": (["contig_free", "contig_free_c"], 3, [], 0),
                           "anon_unmap_c": (["anon_unmap", "anon_unmap_c", "anon_unmap_c/plain"], 9, ["fixes"], 3)})
