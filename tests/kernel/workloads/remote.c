@@ -150,6 +150,12 @@ static char *map_filled(const char *kind, unsigned long kib, size_t size, const 
 	if (sized < pages / 100 * 95)
 		errx(1, "%lu of %lu pages are in folios of %lu KiB, less than 95 %%",
 		     sized, pages, kib);
+	/*
+	 * The file system's own blocks are the cgroup's as well. Dirty, they would have its
+	 * reclaim wait for them to be written, 100 ms at a time.
+	 */
+	if (file && syncfs(fd))
+		err(1, "cannot sync the file system of %s", path);
 	return memory;
 }
 
