@@ -246,6 +246,11 @@ int main(int argc, char **argv)
 	snprintf(process, sizeof(process), "%d", child);
 	before = mapped_pages(process, memory, pages);
 	open_counters();
+	/*
+	 * The child goes to sleep meanwhile. Behind its write() it may still be runnable, and the
+	 * timer's next tick would switch to it, in the midst of what is timed.
+	 */
+	usleep(10000);
 
 	idle = idle_ticks();
 	switch_counters(PERF_EVENT_IOC_ENABLE);

@@ -148,6 +148,14 @@ def end_with_parent():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def end_with_parent_on_one_cpu():
+    """The same of User Mode Linux: one of its processes runs at a time, and each switch to another one wakes up a CPU if
+    they are on several. Five times faster so, and its times differ less.
+    """
+    end_with_parent()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
 def end(child):
     """Ends a boot, and what User Mode Linux, which has a session of its own, has started."""
     child.kill()
@@ -165,16 +173,16 @@ def boot(build, arguments="", initrd=None, cpus=1, memory=None, icount=True, tim
     """
     if build.arch == "um":
         memory = memory or 512
-        command, environment = uml_command(build, arguments, initrd, memory), uml_environment(build, memory)
-    else:
-        command, environment = qemu_command(build, arguments, initrd, cpus, memory or 2048, icount, **machine), None
-    return followed(command, timeout, log, finished, on_line, environment)
+        return followed(uml_command(build, arguments, initrd, memory), timeout, log, finished, on_line,
+                        env=uml_environment(build, memory), preexec_fn=end_with_parent_on_one_cpu)
+    return followed(qemu_command(build, arguments, initrd, cpus, memory or 2048, icount, **machine), timeout, log,
+                    finished, on_line)
 
 
-def followed(command, timeout, log=None, finished=None, on_line=None, environment=None):
+def followed(command, timeout, log=None, finished=None, on_line=None, preexec_fn=end_with_parent, **popen):
     """The same of a command, which ends with this process."""
-    child = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             preexec_fn=preexec_fn, **popen)
     try:
         return watch(child, time.monotonic() + timeout, timeout, log, finished, on_line)
     finally:

@@ -64,6 +64,13 @@ class Programs(unittest.TestCase):
                 self.found(listed, code)
 
 
+class UserMode(unittest.TestCase):
+    def test_it_has_one_cpu(self):
+        with mock.patch.object(boot, "uml_command", lambda *_: ["nproc"]):
+            ended = boot.boot(mock.Mock(arch="um", out=self.id()))
+        self.assertEqual(ended.lines, ["1"])
+
+
 class Follow(unittest.TestCase):
     """A disk with a system of its own: how its boots end, with a shell in QEMU's place."""
 
