@@ -111,13 +111,12 @@ class Times:
 
 def all_figures():
     return {name: Figures(folder) for name, folder in REPORTS.items()} | {
-        "profiles": profiles(), "time": Times() if (TOP / TIMES / "results.json").exists() else None,
-        "before": changes()}
+        "profiles": profiles(), "time": Times(), "before": changes()}
 
 
 def changes():
-    """Of make before: a change's name -> its rows; none where it did not run yet."""
-    return json.loads((TOP / BEFORE).read_text())["changes"] if (TOP / BEFORE).exists() else {}
+    """Of make before: a change's name -> its rows."""
+    return json.loads((TOP / BEFORE).read_text())["changes"]
 
 
 def profiles():

@@ -59,7 +59,7 @@ def gain(figures, file):
         place, ticks = 0.0, []
         for row, name in rows.items():
             by_mode = modes_of(figures, row, metric(row))
-            in_time = figures["time"].of_off(row, metric(row)) if figures["time"] else {}
+            in_time = figures["time"].of_off(row, metric(row))
             ticks.append((place + (len(by_mode) - 1) / 2, name))
             for mode, value in by_mode.items():
                 axis.barh(place, value, height=0.9, color=COLOURS[mode])
@@ -74,10 +74,8 @@ def gain(figures, file):
         axis.set_xlim(0, 110)
         axis.set_title(f"instructions per page, % of off: {title}", fontsize=10)
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
-    labels = ["off: page by page", "C: Linux 7.3's batch", "twin: this algorithm in C", "Rust"]
-    if figures["time"]:
-        handles.append(plt.Line2D([], [], color=GREY, marker="D", markersize=5, linestyle=""))
-        labels.append("time, in User Mode Linux")
+    handles.append(plt.Line2D([], [], color=GREY, marker="D", markersize=5, linestyle=""))
+    labels = ["off: page by page", "C: Linux 7.3's batch", "twin: this algorithm in C", "Rust", "time, in User Mode Linux"]
     figure.legend(handles, labels, loc="lower center", ncols=5, bbox_to_anchor=(0.5, -0.04))
     figure.tight_layout()
     saved(figure, file)
