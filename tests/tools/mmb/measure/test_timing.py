@@ -46,20 +46,25 @@ class Interval(unittest.TestCase):
 
 class Job(unittest.TestCase):
     def lines(self, seed=1, passes=8):
-        return uml.job([ROW, OTHER], modes_of, passes, 20, random.Random(seed)).splitlines()
+        first, *lines = uml.job([ROW, OTHER], modes_of, passes, 20, random.Random(seed)).splitlines()
+        self.assertEqual(first, "remember_modes")
+        return lines
+
+    def counts(self, **how):
+        return [line for line in self.lines(**how) if " count " in line]
 
     def test_a_pass_has_each_row_in_each_mode_once(self):
-        counts = [line for line in self.lines(passes=0) if line.startswith("count ")]
-        self.assertEqual(sorted(counts), sorted(f"count {row.path} {row.workload} {mode} ns {row.command}"
+        counts = self.counts(passes=0)
+        self.assertEqual(sorted(counts), sorted(f"default_modes; count {row.path} {row.workload} {mode} ns {row.command}"
                                                 for row in (ROW, OTHER) for mode in MODES))
 
     def test_modes_of_a_row_follow_each_other(self):
-        rows = [line.split()[2] for line in self.lines() if line.startswith("count ")]
+        rows = [line.split()[3] for line in self.counts()]
         for at in range(0, len(rows), len(MODES)):
             self.assertEqual(len(set(rows[at:at + len(MODES)])), 1)
 
     def test_the_order_is_not_the_same_in_each(self):
-        counts = [line for line in self.lines(passes=20) if line.startswith("count ")]
+        counts = self.counts(passes=20)
         size = 2 * len(MODES)
         self.assertGreater(len({tuple(counts[at:at + size]) for at in range(0, len(counts), size)}), 10)
 

@@ -53,13 +53,14 @@ def configured(name):
 
 def job(selected, modes_of, passes, seconds, order):
     """The shell's lines: as many passes as an interval needs, and more for so many seconds."""
-    lines = []
+    lines = ["remember_modes"]
     for number in range(passes + 1):
         if number > timing.AT_LEAST:
             lines.append(f"[ $(cut -d. -f1 /proc/uptime) -lt {seconds} ] || return 0")
         # What is written is read back, once.
         lines += [f"check={'check' if number == 0 else ''}",
-                  *(f"count {row.path} {row.workload} {mode} ns {row.command}"
+                  # No row finds a path as another one has left it.
+                  *(f"default_modes; count {row.path} {row.workload} {mode} ns {row.command}"
                     for row, mode in timing.one_pass(selected, modes_of, order))]
     return "\n".join(lines) + "\n"
 
