@@ -115,8 +115,8 @@ def all_figures():
 
 
 def changes():
-    """Of make before: a change's name -> its rows."""
-    return json.loads((TOP / BEFORE).read_text())["changes"]
+    """Of make before, which makes the series that has these figures: a change's name -> its rows; none at its first run."""
+    return json.loads((TOP / BEFORE).read_text())["changes"] if (TOP / BEFORE).exists() else {}
 
 
 def profiles():
