@@ -94,6 +94,11 @@ class Times:
         found = self.ratios.get((row, over, head))
         return f"{found.median:.2f} ±{found.half_width:.0%}" if found else "-"
 
+    def gains(self, *names):
+        """The least and the largest off/Rust of the rows whose names begin so."""
+        found = [self.ratios[row, "off", "C"].median for row in self.rows if row.startswith(names)]
+        return min(found), max(found)
+
     def of_off(self, counted, metric=None):
         """Mode -> what it takes of off, of the row whose instructions are this metric of that one; the twin's of the off
         of its own kernel. Empty if no row is.

@@ -63,11 +63,13 @@ def gain(figures, file):
             ticks.append((place + (len(by_mode) - 1) / 2, name))
             for mode, value in by_mode.items():
                 axis.barh(place, value, height=0.9, color=COLOURS[mode])
-                time = 100 * in_time[mode] if mode in in_time else value
-                if time != value:
+                beside = value
+                if mode in in_time:
+                    time = 100 * in_time[mode]
                     axis.plot(time, place, "D", color=GREY, markersize=5)
-                # Beside the diamond, where that would hide it.
-                axis.text(max(value, time if time < value + 8 else 0) + 2, place, f"{value:.0f}", va="center", fontsize=8)
+                    # The diamond would hide the figure.
+                    beside = time if value <= time < value + 8 else value
+                axis.text(beside + 2, place, f"{value:.0f}", va="center", fontsize=8)
                 place += 1
             place += 1
         axis.set_yticks([at for at, _ in ticks], [name for _, name in ticks])

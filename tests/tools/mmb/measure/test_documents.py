@@ -64,6 +64,13 @@ class Documents(unittest.TestCase):
         documents.make_report()
         self.assertEqual((self.top / "README.md").read_text().splitlines()[2:], ["one order9 3.3 - 20.00 ±5% -"])
 
+    def test_gains_in_time(self):
+        found = figures.Times()
+        found.rows = ["ext4-4k", "ext4-16k", "zero-4k"]
+        found.ratios = {(row, "off", "C"): mock.Mock(median=median) for row, median in zip(found.rows, (1.0, 1.2, 1.4))}
+        self.assertEqual(found.gains("ext4-"), (1.0, 1.2))
+        self.assertEqual(found.gains("ext4-16", "zero-"), (1.2, 1.4))
+
     def test_time_in_parts_of_off(self):
         """A kernel's own off."""
         found = figures.Times().of_off("order9")
