@@ -95,18 +95,19 @@ class Times:
         return f"{found.median:.2f} ±{found.half_width:.0%}" if found else "-"
 
     def gains(self, *names):
-        """The least and the largest off/Rust of the rows whose names begin so."""
-        found = [self.ratios[row, "off", "C"].median for row in self.rows if row.startswith(names)]
+        """The least and the largest off/Rust of the rows whose names begin so, in both kernels."""
+        found = [ratio.median for (row, over, _), ratio in self.ratios.items() if over == "off" and row.startswith(names)]
         return min(found), max(found)
 
     def of_off(self, counted, metric=None):
-        """Mode -> what it takes of off, of the row whose instructions are this metric of that one; the twin's of the off
-        of its own kernel. Empty if no row is.
+        """Mode -> what it takes of off, by the quotients of the row whose instructions are this metric of that one; the
+        twin's by those of its own kernel. Empty if no row is.
         """
         row = next((timed.workload for timed in timed_rows() if (timed.counted, timed.metric) == (counted, metric)), None)
-        kernels = {"C": ("c", "C"), "twin": ("c", "twin"), "Rust": ("rust", "C")}
-        return {name: self.median(row, mode, head) / self.median(row, "off", head)
-                for name, (mode, head) in kernels.items() if self.median(row, mode, head)}
+        kernels = {"C": ("c", "C"), "twin": ("c", "twin")}
+        found = {name: self.ratios[row, mode, head].median / self.ratios[row, "off", head].median
+                 for name, (mode, head) in kernels.items() if (row, mode, head) in self.ratios}
+        return found | ({"Rust": 1 / self.ratios[row, "off", "C"].median} if row in self.rows else {})
 
     def counted(self, row, figures):
         """How many times more instructions off takes than Rust, by the same row of an evaluation; None if it has none."""
