@@ -36,7 +36,7 @@ shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for lo
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (1 h)
 	@tests/mutants/run "$$T"
 
-mutants-kernel: ## planted bugs, each caught by its KUnit case or selftest; T=<name> plants one
+mutants-kernel: ## planted bugs, each caught by its KUnit case or selftest; T=<name> plants one (1 h)
 	@$(mmb) mutants-kernel
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
@@ -62,7 +62,7 @@ runner: ## tests of the runner itself: panic, hang, bad KTAP, bad input (5 min b
 shell: ## boots the patched kernel to bash in a Debian guest (20 s beyond make kernel; first 1 min)
 	@$(mmb) shell
 
-evaluate: ## the main job: build, boot, every row in every mode, one table (first 45 min, then 30)
+evaluate: ## the main job: build, boot, every row in every mode, a table per path (first 45 min, then 30)
 	@METER=1 $(mmb) evaluate
 
 time: ## the rows of all paths in time, in User Mode Linux: no QEMU, no root (3 min, first 10; SCALE=full 16)
@@ -86,7 +86,7 @@ lint: ## rustfmt, clippy, clippy as the kernel runs it, checkpatch, whether plan
 series: ## the complete series for git am, Rust included, in out/series/; PART=fixes a part; SOB='Name <mail>' signs it off (2 s)
 	@$(mmb) series
 
-deb: ## the patched kernel and mm-batch-measure as Debian packages, in out/deb/, by KCONFIG=; LOCALMODCONFIG=1 or LSMOD=
+deb: ## the patched kernel and mm-batch-measure as Debian packages, in out/deb/, by KCONFIG=; LOCALMODCONFIG=1 or LSMOD= (2 h)
 	@$(with) deb $(mmb) deb
 
 import: ## the series as branches of out/series-git, to be changed by git: see docs/series.md (10 s)
@@ -116,7 +116,7 @@ stale: ## which steps of make full are fresh, failed, or stale (1 s)
 prove-fresh: ## the README's two commands in a bare Debian 12; needs root (100 min; SCALE=full, for report/: 120)
 	@tests/tools/prove-fresh
 
-prove-deb: ## what make deb makes, in a Debian 12 with UEFI, GRUB and systemd under QEMU: installed, booted, measured, purged; needs root
+prove-deb: ## what make deb makes, in a Debian 12 with UEFI, GRUB and systemd under QEMU: installed, booted, measured, purged; needs root (25 min, first 3 h)
 	@tests/tools/prove-deb
 
 clean: ## removes builds and trees; downloads and tools stay

@@ -22,7 +22,7 @@ def shown(value, digits=2):
 
 def percent(value):
     """A quotient, as what changed."""
-    return "-" if value is None else f"{100 * (value - 1):+.0f} %"
+    return "-" if value is None else f"{round(100 * (value - 1)):+d} %"
 
 
 def span(pair, digits=2):

@@ -17,13 +17,13 @@ STYLE = {
 }
 
 # row -> what a reader calls it
-PARTS = {"in-ttu-data-4k": "anonymous 4 KiB", "in-ttu-ext4-4k": "file 4 KiB", "order9": "2 MiB range",
+PARTS = {"in-ttu-data-4k": "data 4 KiB", "in-ttu-ext4-4k": "file 4 KiB", "order9": "2 MiB range",
          "ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB", "ext4-2m-pte": "file 2 MiB",
-         "zero-16k": "anonymous 16 KiB", "zero-64k": "anonymous 64 KiB", "zero-2m-pmd": "anonymous 2 MiB"}
-WHOLES = {"batch-data-4k": "anonymous 4 KiB", "batch-ext4-4k-reclaim": "file 4 KiB",
+         "data-16k": "data 16 KiB", "data-64k": "data 64 KiB", "zero-64k": "zeroes 64 KiB", "zero-2m-pmd": "zeroes 2 MiB"}
+WHOLES = {"batch-data-4k": "data 4 KiB", "batch-ext4-4k-reclaim": "file 4 KiB",
           "vmalloc-p512-h1": "vmalloc of 2 MiB", "ext4-16k": "file 16 KiB", "ext4-64k": "file 64 KiB",
-          "ext4-2m-pte": "file 2 MiB", "zero-16k": "anonymous 16 KiB", "zero-64k": "anonymous 64 KiB",
-          "zero-2m-pmd": "anonymous 2 MiB"}
+          "ext4-2m-pte": "file 2 MiB", "data-16k": "data 16 KiB", "data-64k": "data 64 KiB", "zero-64k": "zeroes 64 KiB",
+          "zero-2m-pmd": "zeroes 2 MiB"}
 
 
 def saved(figure, file):
