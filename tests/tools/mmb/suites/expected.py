@@ -64,6 +64,7 @@ class Test:
     after: str | None = None
     quick: bool = False
     lasts: bool = False
+    arch: str | None = None  # that alone has it
     longer: int = 0  # seconds beyond its limit
 
     def in_kernel(self, symbol):

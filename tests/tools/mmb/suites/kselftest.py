@@ -145,13 +145,14 @@ def judge(test, runs, mode):
 
 
 def asked(text=None):
-    """The tests of the list that T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
+    """The tests of the list that ARCH=, T=, QUICK=1 and MINUTES= ask for, and the modes that MODE= does."""
     glob, quick, minutes = os.environ.get("T"), os.environ.get("QUICK") == "1", os.environ.get("MINUTES")
+    arch = os.environ.get("ARCH") or "x86_64"
     found = [t for t in expected.parse(text or expected.LIST.read_text())[0].values()
              if (not glob or fnmatchcase(t.name, glob) or fnmatchcase(t.program, glob))
-             and (not quick or t.quick) and (not minutes or t.lasts)]
+             and (not quick or t.quick) and (not minutes or t.lasts) and t.arch in (None, arch)]
     if not found:
-        given = " ".join(f"{name}={os.environ[name]}" for name in ("T", "QUICK", "MINUTES") if os.environ.get(name))
+        given = " ".join(f"{name}={os.environ[name]}" for name in ("ARCH", "T", "QUICK", "MINUTES") if os.environ.get(name))
         raise Error(f"{given} matches no test", f"the tests are in {expected.LIST.relative_to(TOP)}")
     for test in found if minutes else []:
         test.last(60 * int(minutes))

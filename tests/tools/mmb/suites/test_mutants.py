@@ -4,6 +4,7 @@
 import contextlib
 import io
 import pathlib
+import re
 import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,15 @@ class Found(unittest.TestCase):
             found = mutants.mutants("*", folder)
         self.assertEqual([(m.name, m.what, m.number) for m in found],
                          [("x", "kunit s test_a", 1), ("x", "kselftest t", 1), ("y", "kselftest t", 2)])
+
+    def test_cases_are_of_their_suites(self):
+        cases = {}
+        for file in (cache.TOP / "tests/kernel/kunit").glob("*.c"):
+            text = file.read_text()
+            for suite in re.findall(r'\.name = "(\w+)"', text):
+                cases.setdefault(suite, set()).update(re.findall(r"KUNIT_CASE\w*\((\w+)", text))
+        for mutant in filter(lambda m: not m.selftest, mutants.mutants("*")):
+            self.assertIn(mutant.case, cases.get(mutant.suite, ()), mutant.name)
 
     def test_selftests_are_of_the_list(self):
         tests = expected.parse(expected.LIST.read_text())[0]
