@@ -36,7 +36,7 @@ shuttle: ## many folios and threads, at random; T=name and REPLAY=file as for lo
 mutants: ## planted bugs, each caught by its test; T=<name> plants one, T=survivors is cargo-mutants alone (1 h)
 	@tests/mutants/run "$$T"
 
-mutants-kernel: ## planted bugs, each caught by its KUnit case or selftest; T=<name> plants one (1 h)
+mutants-kernel: ## planted bugs, each caught by its KUnit case or selftest; T=<name> plants one (30 min)
 	@$(mmb) mutants-kernel
 
 doctor: ## what is there, what is missing, and the command that mends it (1 s)
