@@ -13,6 +13,7 @@ from ..measure.figures import REPORTS, Figures, changes
 HEAD = "Guest instructions per page (QEMU, icount, x86_64, medians of one boot):"
 KERNELS = "Guest instructions per page (QEMU, icount, x86_64, medians of a boot each):"
 CHANGED = "Guest instructions per page of whole calls (QEMU, icount, x86_64, medians):"
+OFF = "Whole calls before this series, and with it where folio_batch is off:"
 RATES = "Medians of five runs in turn (QEMU, x86_64, a host thread per CPU):"
 
 
@@ -108,12 +109,18 @@ def of_change(rows):
         (row["workload"], number(row["before"], 0), number(row["with"], 0), number(1 / row["ratio"], 2)) for row in rows)])])
 
 
+def of_off(rows):
+    """The paragraph of what a path costs where it is off."""
+    return "\n".join([OFF, "", *table([("", "before", "off", "off/before"), *(
+        (row["workload"], number(row["before"], 0), number(row["with"], 0), number(row["ratio"], 4)) for row in rows)])])
+
+
 def paragraphs(path):
     """Patch -> its figures, of those of a folder that have some."""
     rows = changes()
     found = {patch: of_change(rows[patch]) for patch in EVERYWHERE.get(path, ()) if patch in rows}
     if measured := MEASURED.get(path):
-        found[measured.patch] = paragraph(measured)
+        found[measured.patch] = "\n\n".join([paragraph(measured), *([of_off(rows[path])] if path in rows else [])])
     return found
 
 

@@ -76,6 +76,13 @@ class Messages(unittest.TestCase):
             measured.with_figures("reclaim_c", pathlib.Path(folder))
             self.assertRegex(patch.read_text(), r"\n  batch-zero-4k +5000 +4000 +1.25\n\nAssisted-by")
 
+    def test_what_a_path_costs_where_it_is_off(self):
+        rows = [{"workload": "batch-zero-4k", "before": 4376.6, "with": 4389.4, "ratio": 1.0048}]
+        with mock.patch.object(measured, "changes", return_value={"folio_batch": rows}):
+            text, = measured.paragraphs("folio_batch").values()
+        self.assertRegex(text, r"\n\nWhole calls before this series[^\n]*\n\n.*\n  batch-zero-4k +4377 +4389 +1\.0048")
+        self.assertLessEqual(max(map(len, text.splitlines())), 75, text)
+
     def test_another_folder_is_left(self):
         with tempfile.TemporaryDirectory() as folder:
             measured.with_figures("fixes", pathlib.Path(folder))
