@@ -6,7 +6,7 @@ from functools import cache
 
 from ..base.cache import TOP
 from ..suites import expected
-from ..suites.mutants import mutants
+from ..suites.mutants import FOLDER, mutants
 
 # Of a user-space step, what it is built of.
 USER = ("rust/", "shim/", "tests/properties/", "tests/loom/", "tests/shuttle/", "tests/compile_fail/", "tests/lib.rs",
@@ -74,6 +74,7 @@ def of_full():
     """All steps of `make full`."""
     # Of each selftest, what it must show; and the planted bugs for which a kernel is built, by who must catch each.
     listed, planted = expected.listed(), mutants("*")
+    in_kernel = {bug.patch for bug in planted}
     return [
         # It writes report/x86_64.
         Step("prove-fresh", "make prove-fresh SCALE=full", 7500, ("meter",), ("measure.evaluate",),
@@ -86,11 +87,12 @@ def of_full():
         Step("patches-check", "make patches-check FULL=1", 5400, ("release",), ("series.check",),
              (*BOOT, "patches/", "tests/kernel/config/"), kunit=True, builds=True),
         Step("mutants-kernel", "make mutants-kernel", 7200, ("release", "debug"), ("suites.mutants",),
-             (*GUEST, *{str(bug.patch.relative_to(TOP)) for bug in planted}),
+             (*GUEST, *(str(patch.relative_to(TOP)) for patch in in_kernel)),
              tuple(sorted({bug.case for bug in planted if bug.selftest})), kunit=True, builds=True),
         suites("kselftest", "release", 2400, tuple(listed)),
         *racing("racing", 20),
-        Step("mutants", "make mutants", 1200, files=(*USER, "tests/mutants/"), builds=True),
+        Step("mutants", "make mutants", 3600, files=(*USER, "tests/mutants/run", "tests/mutants/survivors.txt", *(
+            str(patch.relative_to(TOP)) for patch in FOLDER.rglob("*.patch") if patch not in in_kernel)), builds=True),
         suites("kselftest", "debug", 900, tuple(t for t, row in listed.items() if row.quick), "QUICK=1"),
         suites("kselftest", "arm64", 5400, tuple(listed)),
         *(suites("kunit", *of) for of in (("release", 300), ("debug", 900), ("arm64", 900), ("arm64-debug", 1800),
