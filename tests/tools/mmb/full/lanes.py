@@ -87,7 +87,12 @@ def build_kernel(name):
     steps.done()
     with alone("full.json"):
         kernels, known = recorded()
+        was = kernels.get(name, {})
         record(kernels | {name: {"sources": sources} | runs}, known)
+    # A build that is not the same again makes steps stale for nothing.
+    another = [part for part, of in runs["parts"].items() if was.get("parts", {}).get(part, of) != of]
+    if another and was["sources"] == sources:
+        say(f"full: {name}: of the same sources, but another {', another '.join(another)} than was recorded")
     return PASS
 
 

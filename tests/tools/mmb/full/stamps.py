@@ -94,24 +94,34 @@ def objects(out):
     return [out / ".config", *(out / name for name in listed if "mm/tests/" not in name)]
 
 
+def hashes(paths):
+    return b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths)
+
+
 def what_runs(build, steps):
-    """SHA-256 over what runs of a kernel that is built, with and without KUnit's suites: over its image or its objects,
-    and the modules and programs of its guests.
+    """Of a kernel that is built: SHA-256 over what runs, with and without KUnit's suites: over its image or its objects,
+    and the modules and programs of its guests. And hashes of its parts, to see which of them has changed.
     """
     if build.arch == "um":
         # Whose steps all run KUnit.
-        return dict.fromkeys(RUNS, hashlib.sha256(build.image.read_bytes()).hexdigest())
+        image = hashlib.sha256(build.image.read_bytes()).hexdigest()
+        return dict.fromkeys(RUNS, image) | {"parts": {"image": image[:12]}}
     modules = payload.loadable(build, steps)
     programs = [*payload.selftests(build), *payload.workloads(build)]
     root = tree(build.arch)
     installed = sorted(p for p in upstream.programs(build, root).rglob("*") if p.is_file())
-    emulators = {emulator(build.arch, threads) for threads in (False, build.arch == THREADS_ARCH)}
-    digest = hashlib.sha256(" ".join(sorted(map(version, emulators))).encode())
+    emulators = " ".join(sorted({version(emulator(build.arch, threads)) for threads in (False, build.arch == THREADS_ARCH)}))
+    digest = hashlib.sha256(emulators.encode())
     digest.update(root.with_name(f"{root.name}.complete").read_bytes())
     for name in (*modules, *programs, *installed):
         digest.update(f"\0{name.name}\0".encode() + name.read_bytes())
-    return {of: hashlib.sha256(digest.digest() + b"".join(hashlib.sha256(path.read_bytes()).digest() for path in paths))
-            .hexdigest() for of, paths in zip(RUNS, ([build.image], objects(build.out)))}
+    linked = objects(build.out)
+    parts = {"emulators": emulators, "configuration": linked[:1], "objects": linked[1:], "image": [build.image],
+             "modules": modules, "programs": programs, "kernel's own selftests": installed}
+    return {of: hashlib.sha256(digest.digest() + hashes(paths)).hexdigest()
+            for of, paths in zip(RUNS, ([build.image], linked))} | {"parts": {
+                part: found if isinstance(found, str) else hashlib.sha256(hashes(found)).hexdigest()[:12]
+                for part, found in parts.items()}}
 
 
 def recorded():

@@ -48,7 +48,7 @@ class Stamps(unittest.TestCase):
 
     def build(self, image, but_kunit="objects"):
         """The edge of the kernel, of which this image comes, and the rest of it."""
-        runs = dict(zip(stamps.RUNS, (image, but_kunit)))
+        runs = dict(zip(stamps.RUNS, (image, but_kunit))) | {"parts": {"image": image, "objects": but_kunit}}
         with mock.patch.object(lanes, "staged_build", return_value=(mock.Mock(), mock.Mock())), \
                 mock.patch.object(lanes, "what_runs", return_value=runs), mock.patch.dict(os.environ):
             lanes.build_kernel("release")
@@ -95,6 +95,16 @@ class Stamps(unittest.TestCase):
             if image:
                 self.build(image, image)
             self.assertEqual(self.state(), "stale", name)
+
+    def test_a_build_that_is_not_the_same_again(self):
+        """Of the same sources: what of it differs is said; of others it may."""
+        with mock.patch.object(lanes, "say") as said:
+            self.build("another image")
+            said.assert_called_once_with("full: release: of the same sources, but another image than was recorded")
+            self.build("another image")
+            self.change("rust/mm_batch/x.rs", "{}", "{ g() }")
+            self.build("a third image")
+            said.assert_called_once()
 
     def test_a_comment_is_of_who_reads_it(self):
         """In user space, where sources count and no kernel."""
