@@ -15,7 +15,7 @@ from ..base.process import die_with_parent
 from ..base.progress import minutes
 from ..kernel.kbuild import staged_build
 from ..guest import payload
-from .stamps import SOURCES, hash_of, inputs, record, recorded, state, states, what_runs
+from .stamps import SOURCES, differing, hash_of, inputs, kernel_of, record, recorded, state, states, what_runs
 from .steps import KERNELS, of_full, of_soak
 
 LANES = 2
@@ -78,21 +78,19 @@ def logged(name, command):
 
 def build_kernel(name):
     """The edge of a kernel: builds it, and writes down what it is."""
-    sources = hash_of(SOURCES)
+    now = {"sources": hash_of(SOURCES)}
     for pair in KERNELS[name].split():
         os.environ.update([pair.split("=", 1)])
     arch = os.environ.get("ARCH") or "x86_64"
     build, steps = staged_build(arch, "full", payload.STEP)
-    runs = what_runs(build, steps)
+    now |= what_runs(build, steps)
     steps.done()
     with alone("full.json"):
         kernels, known = recorded()
         was = kernels.get(name, {})
-        record(kernels | {name: {"sources": sources} | runs}, known)
-    # A build that is not the same again makes steps stale for nothing.
-    another = [part for part, of in runs["parts"].items() if was.get("parts", {}).get(part, of) != of]
-    if another and was["sources"] == sources:
-        say(f"full: {name}: of the same sources, but another {', another '.join(another)} than was recorded")
+        record(kernels | {name: kernel_of(was, now)}, known)
+    if was.get("sources") == now["sources"] and (parts := sorted(differing(was, now))):
+        say(f"full: {name}: of the same sources, but not with the same {', '.join(parts)} as recorded")
     return PASS
 
 

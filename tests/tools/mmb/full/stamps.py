@@ -24,6 +24,7 @@ from ..base.process import git_files
 from ..guest import payload, upstream
 from ..guest.boot import THREADS_ARCH, emulator, version
 from ..guest.initrd import tree
+from ..kernel.kbuild import tool_versions
 from ..suites import expected
 from .steps import of_full, of_soak
 
@@ -37,6 +38,8 @@ WRITTEN = "patches/versions.md"
 PROSE = re.compile(r"\.md$|/0000-cover-letter\.patch$")
 # Of a kernel, the hash for steps that run KUnit, and for those that do not.
 RUNS = "runs", "runs_but_kunit"
+# Of its parts, what comes of the sources and the tools alone.
+BUILT = {"objects", "image", "modules"}
 
 
 def files(names, prose):
@@ -100,28 +103,47 @@ def hashes(paths):
 
 def what_runs(build, steps):
     """Of a kernel that is built: SHA-256 over what runs, with and without KUnit's suites: over its image or its objects,
-    and the modules and programs of its guests. And hashes of its parts, to see which of them has changed.
+    and the modules and programs of its guests. And hashes of its parts, and of the versions of the tools.
     """
+    tools = tool_versions().encode()
     if build.arch == "um":
         # Whose steps all run KUnit.
         image = hashlib.sha256(build.image.read_bytes()).hexdigest()
-        return dict.fromkeys(RUNS, image) | {"parts": {"image": image[:12]}}
+        return dict.fromkeys(RUNS, image) | {"parts": {"tools": short(tools), "image": image[:12]}}
     modules = payload.loadable(build, steps)
     programs = [*payload.selftests(build), *payload.workloads(build)]
     root = tree(build.arch)
     installed = sorted(p for p in upstream.programs(build, root).rglob("*") if p.is_file())
-    emulators = " ".join(sorted({version(emulator(build.arch, threads)) for threads in (False, build.arch == THREADS_ARCH)}))
-    digest = hashlib.sha256(emulators.encode())
+    emulators = {emulator(build.arch, threads) for threads in (False, build.arch == THREADS_ARCH)}
+    versions = " ".join(sorted(map(version, emulators)))
+    digest = hashlib.sha256(versions.encode())
     digest.update(root.with_name(f"{root.name}.complete").read_bytes())
     for name in (*modules, *programs, *installed):
         digest.update(f"\0{name.name}\0".encode() + name.read_bytes())
-    linked = objects(build.out)
-    parts = {"emulators": emulators, "configuration": linked[:1], "objects": linked[1:], "image": [build.image],
-             "modules": modules, "programs": programs, "kernel's own selftests": installed}
+    config, *linked = objects(build.out)
+    parts = {"configuration": [config], "objects": linked, "image": [build.image], "modules": modules,
+             "programs": programs, "kernel's own selftests": installed}
     return {of: hashlib.sha256(digest.digest() + hashes(paths)).hexdigest()
-            for of, paths in zip(RUNS, ([build.image], linked))} | {"parts": {
-                part: found if isinstance(found, str) else hashlib.sha256(hashes(found)).hexdigest()[:12]
-                for part, found in parts.items()}}
+            for of, paths in zip(RUNS, ([build.image], [config, *linked]))} | {"parts": {
+                "tools": short(tools), "emulators": versions, **{part: short(hashes(found)) for part, found in parts.items()}}}
+
+
+def short(content):
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def differing(was, now):
+    """The parts of a kernel that are others than in its record."""
+    before = was.get("parts", {})
+    return {part for part, of in now["parts"].items() if before.get(part) != of}
+
+
+def kernel_of(was, now):
+    """What to record of a kernel that was built: of the same sources, by the same tools, it is that of the record, even
+    if another machine has put something of its own into it.
+    """
+    same = was and was["sources"] == now["sources"] and differing(was, now) <= BUILT
+    return was if same else now
 
 
 def recorded():

@@ -46,9 +46,10 @@ class Stamps(unittest.TestCase):
             self.enterContext(mock.patch.multiple(module, **given))
         self.build("image")
 
-    def build(self, image, but_kunit="objects"):
+    def build(self, image, but_kunit="objects", programs="programs"):
         """The edge of the kernel, of which this image comes, and the rest of it."""
-        runs = dict(zip(stamps.RUNS, (image, but_kunit))) | {"parts": {"image": image, "objects": but_kunit}}
+        runs = dict(zip(stamps.RUNS, (image + programs, but_kunit + programs)))
+        runs["parts"] = {"image": image, "objects": but_kunit, "programs": programs}
         with mock.patch.object(lanes, "staged_build", return_value=(mock.Mock(), mock.Mock())), \
                 mock.patch.object(lanes, "what_runs", return_value=runs), mock.patch.dict(os.environ):
             lanes.build_kernel("release")
@@ -97,14 +98,15 @@ class Stamps(unittest.TestCase):
             self.assertEqual(self.state(), "stale", name)
 
     def test_a_build_that_is_not_the_same_again(self):
-        """Of the same sources: what of it differs is said; of others it may."""
+        """What differs is said. Of the same sources it is the same kernel; other programs in its guest are others."""
+        lanes.run_step("s")
         with mock.patch.object(lanes, "say") as said:
             self.build("another image")
-            said.assert_called_once_with("full: release: of the same sources, but another image than was recorded")
-            self.build("another image")
-            self.change("rust/mm_batch/x.rs", "{}", "{ g() }")
-            self.build("a third image")
-            said.assert_called_once()
+            said.assert_called_once_with("full: release: of the same sources, but not with the same image as recorded")
+            self.assertEqual(self.state(), "fresh")
+            self.build("image", programs="others")
+            said.assert_called_with("full: release: of the same sources, but not with the same programs as recorded")
+            self.assertEqual(self.state(), "stale")
 
     def test_a_comment_is_of_who_reads_it(self):
         """In user space, where sources count and no kernel."""
@@ -125,6 +127,7 @@ class Stamps(unittest.TestCase):
         with mock.patch.object(lanes, "of_full", lambda: both), mock.patch.object(stamps, "of_full", lambda: both):
             for step in both:
                 lanes.run_step(step.name)
+            self.change("rust/mm_batch/x.rs", "fn f", "fn g")
             self.build("another image")
             self.assertEqual(list(stamps.states(both).values()), ["fresh", "stale"])
 
