@@ -121,11 +121,12 @@ def what_runs(build, steps):
     for name in (*modules, *programs, *installed):
         digest.update(f"\0{name.name}\0".encode() + name.read_bytes())
     config, *linked = objects(build.out)
-    parts = {"configuration": [config], "objects": linked, "image": [build.image], "modules": modules,
-             "programs": programs, "kernel's own selftests": installed}
-    return {of: hashlib.sha256(digest.digest() + hashes(paths)).hexdigest()
-            for of, paths in zip(RUNS, ([build.image], [config, *linked]))} | {"parts": {
-                "tools": short(tools), "emulators": versions, **{part: short(hashes(found)) for part, found in parts.items()}}}
+    found = {part: hashes(paths) for part, paths in (
+        ("configuration", [config]), ("objects", linked), ("image", [build.image]), ("modules", modules),
+        ("programs", programs), ("kernel's own selftests", installed))}
+    boots = found["image"], found["configuration"] + found["objects"]
+    return {of: hashlib.sha256(digest.digest() + what).hexdigest() for of, what in zip(RUNS, boots)} | {
+        "parts": {"tools": short(tools), "emulators": versions} | {part: short(what) for part, what in found.items()}}
 
 
 def short(content):

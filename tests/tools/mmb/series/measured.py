@@ -103,16 +103,20 @@ def paragraph(measured):
     return "\n".join([head, "", *lines_of(measured)])
 
 
+def whole_calls(head, rows, with_, name, quotient):
+    """A paragraph of make before: whole calls in the kernel before a change and with it, and their quotient."""
+    return "\n".join([head, "", *table([("", "before", with_, name), *(
+        (row["workload"], number(row["before"], 0), number(row["with"], 0), quotient(row["ratio"])) for row in rows)])])
+
+
 def of_change(rows):
     """The paragraph of a patch whose gain every mode has."""
-    return "\n".join([CHANGED, "", *table([("", "before", "after", "before/after"), *(
-        (row["workload"], number(row["before"], 0), number(row["with"], 0), number(1 / row["ratio"], 2)) for row in rows)])])
+    return whole_calls(CHANGED, rows, "after", "before/after", lambda ratio: number(1 / ratio, 2))
 
 
 def of_off(rows):
     """The paragraph of what a path costs where it is off."""
-    return "\n".join([OFF, "", *table([("", "before", "off", "off/before"), *(
-        (row["workload"], number(row["before"], 0), number(row["with"], 0), number(row["ratio"], 4)) for row in rows)])])
+    return whole_calls(OFF, rows, "off", "off/before", lambda ratio: number(ratio, 4))
 
 
 def paragraphs(path):
