@@ -4,9 +4,11 @@ what builds for itself there is one at a time, beside what boots.
 """
 
 import os
+import pathlib
 import re
 import shlex
 import subprocess
+import tempfile
 import time
 
 from ..base.cache import CACHE, TOP, alone
@@ -56,11 +58,12 @@ def run(verb, steps):
     seconds = sum(known.get(step.name, {}).get("seconds", step.seconds)
                   for step, now in states(steps).items() if now != "fresh")
     say(f"{verb}: {len(steps)} steps in {LANES} lanes, at most about {minutes(seconds / LANES)}; logs: {LOGS}")
-    folder = TOP / "out/full"
-    folder.mkdir(parents=True, exist_ok=True)
     LOGS.mkdir(parents=True, exist_ok=True)
-    (folder / "build.ninja").write_text(build_file(steps))
-    done = subprocess.run(["ninja", f"-j{LANES}", "-k0", "-C", folder], env=environment(), preexec_fn=die_with_parent)
+    # A folder of its own: another make full may run other steps of this tree meanwhile.
+    with tempfile.TemporaryDirectory(prefix="mm_batch-full-") as folder:
+        (pathlib.Path(folder) / "build.ninja").write_text(build_file(steps))
+        done = subprocess.run(["ninja", f"-j{LANES}", "-k0", "-C", folder], env=environment(),
+                              preexec_fn=die_with_parent)
     return FAIL if done.returncode else PASS
 
 

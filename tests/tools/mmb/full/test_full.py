@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """make full, itself tested: what makes a step stale, what does not, and what ninja is told."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -219,21 +220,23 @@ class Declared(unittest.TestCase):
 class Ninja(unittest.TestCase):
     """What ninja makes of the file: kernels first, failures stop nobody, two of what builds never at once."""
 
+    def setUp(self):
+        self.top = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        script = self.top / "tests/tools/fetch/with"
+        script.parent.mkdir(parents=True)
+        script.write_text(f"#!/bin/sh\nshift 4\necho begin $* >>{self.top}/said\nsleep 0.2\n"
+                          f"echo end $* >>{self.top}/said\n[ $2 != fails ]\n")
+        script.chmod(0o755)
+        self.enterContext(mock.patch.multiple(lanes, TOP=self.top, LOGS=self.top, states=lambda steps: {}))
+
+    def said(self):
+        return (self.top / "said").read_text().splitlines()
+
     def test_order(self):
         some = [steps.Step("boots", "", 1, ("release", "debug")), steps.Step("builds", "", 1, builds=True),
                 steps.Step("fails", "", 1, ("release",))]
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            script = folder / "tests/tools/fetch/with"
-            script.parent.mkdir(parents=True)
-            script.write_text(f"#!/bin/sh\nshift 4\necho begin $* >>{folder}/said\nsleep 0.2\n"
-                              f"echo end $* >>{folder}/said\n[ $2 != fails ]\n")
-            script.chmod(0o755)
-            with mock.patch.object(lanes, "TOP", folder):
-                (folder / "build.ninja").write_text(lanes.build_file(some))
-            done = subprocess.run(["ninja", "-j2", "-k0", "-C", folder], capture_output=True, text=True)
-            said = (folder / "said").read_text().splitlines()
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(lanes.run("full", some), FAIL)
+        said = self.said()
         self.assertEqual(len(said), 2 * 5)
         for kernel in "release", "debug":
             self.assertLess(said.index(f"end full-kernel {kernel}"), said.index("begin full-step boots"))
@@ -242,6 +245,13 @@ class Ninja(unittest.TestCase):
             if "full-kernel" in line or line.endswith("builds"):
                 building += 1 if line.startswith("begin") else -1
             self.assertLessEqual(building, 1, said)
+
+    def test_two_at_once_run_what_each_was_asked_for(self):
+        names = [f"step-{i}" for i in range(8)]
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+            ended = list(pool.map(lambda name: lanes.run("full", [steps.Step(name, "", 1)]), names))
+        self.assertEqual(ended, [PASS] * len(names))
+        self.assertEqual(sorted(line.split()[2] for line in self.said() if line.startswith("begin")), names)
 
 
 class Rebuilt(unittest.TestCase):
