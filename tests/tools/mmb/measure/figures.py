@@ -95,8 +95,9 @@ class Times:
         return f"{found.median:.2f} ±{found.half_width:.0%}" if found else "-"
 
     def gains(self, *names):
-        """The least and the largest off/Rust of the rows whose names begin so, in both kernels."""
-        found = [ratio.median for (row, over, _), ratio in self.ratios.items() if over == "off" and row.startswith(names)]
+        """The least and the largest off/Rust of the rows whose names begin so, in the kernel whose times are shown."""
+        found = [ratio.median for (row, *way), ratio in self.ratios.items()
+                 if way == ["off", "C"] and row.startswith(names)]
         return min(found), max(found)
 
     def of_off(self, counted, metric=None):
