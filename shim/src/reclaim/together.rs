@@ -5,7 +5,7 @@
 //! | here                        | in 7.3, mm/vmscan.c, by this series                               |
 //! |-----------------------------|-------------------------------------------------------------------|
 //! | [`List::shrink_together`]   | `shrink_folio_list()`                                             |
-//! | `Pass::shrink_folio`        | its loop, `shrink_how()`, `shrink_how_folio()`                    |
+//! | `Pass::shrink_folio`        | its loop, `shrink_next()`                                         |
 //! | `Pass::shrink_alone`        | the same, behind where a batch is collected                       |
 //! | `Pass::may_batch`           | `shrink_may_batch()`                                              |
 //! | `Pass::collect`, `Member`   | `shrink_collect()`, `folio_maps_before()`                         |
