@@ -104,7 +104,7 @@ versions: ## writes patches/versions.md: to which 7.3.y and newer the series app
 same-source: ## the files that the kernel and cargo compiled are the same, by SHA-256 (5 s beyond make kernel)
 	@tests/tools/same-source
 
-full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (two lanes; 11 h if nothing is fresh)
+full: ## everything that is too long for CI, what is not fresh of it; STEP=name for one (two lanes; 10 h if nothing is fresh)
 	@$(with) workshop $(mmb) full
 
 soak: ## what races with reclaim, for an hour each, in the debug kernel (2 h beyond make kernel DEBUG=1)
